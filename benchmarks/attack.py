@@ -188,7 +188,7 @@ def upload(attack: Attack, number: int) -> None:
     body = b"".join(b"--x\r\n" + head.format(at).encode() + part + b"\r\n" for at, part in enumerate(parts))
     kind = {"Content-Type": "multipart/form-data; boundary=x"}
     start = time.perf_counter()
-    page = "/audit"
+    page = "/runs"
     for method, sent in (("POST", body + b"--x--\r\n"), ("GET", None)):
         connection = http.client.HTTPConnection(HOST, attack.port, timeout=600)
         with contextlib.closing(connection):

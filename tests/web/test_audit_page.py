@@ -1,7 +1,6 @@
 """Audit: the numbers of askew audit --out, drawn anew; a file is data, never markup."""
 
 import json
-import re
 import shutil
 
 import pytest
@@ -157,9 +156,3 @@ def test_a_folder_without_an_audit_is_refused_before_anything_is_opened(tmp_path
 def test_without_an_audit_the_page_says_how_one_is_made(client):
     text = client.get("/audit").text
     assert "askew audit" in text and "--audit" in text
-
-
-def test_links_to_runs_of_earlier_versions_still_lead_there(client):
-    reply = client.get("/audit?run=demo:bm25.run&measure=RR@10", follow_redirects=False)
-    assert reply.status_code == 308 and reply.headers["location"] == "/runs?run=demo:bm25.run&measure=RR@10"
-    assert re.search("<h1>Runs</h1>", client.get("/audit?run=demo:bm25.run").text)

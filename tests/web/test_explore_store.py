@@ -53,7 +53,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
         (PairFilter(outcome="same-less"), pl.col("outcome") == "same-less"),
         (PairFilter(method="rewrite", label="4"), (pl.col("method") == "rewrite") & (pl.col("label") == 4)),
         (
-            PairFilter(group="4", measure="ARaB(tf)@10", least=0.1),
+            PairFilter(group="4", lean_min=0.1),
             (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),
         ),
         (PairFilter(text="%_[("), pl.lit(False)),
@@ -67,9 +67,9 @@ def test_a_filter_keeps_the_pairs_that_fit_and_no_other(table, rows, wanted, kep
 
 
 def test_pairs_are_sorted_by_what_they_gain_or_lose(table):
-    for sort, sign in (("gain", -1), ("loss", 1)):
-        found = table.page(PairFilter(measure="AP@10", sort=sort, size=200))
-        gains = [row["measures"]["AP@10"]["gain"] for row in found.rows]
+    for sort, sign in (("-effectiveness", -1), ("effectiveness", 1)):
+        found = table.page(PairFilter(sort=sort, size=200))
+        gains = [row["measures"]["RR@10"]["gain"] for row in found.rows]
         assert gains == sorted(gains, key=lambda gain: sign * gain)
 
 
@@ -79,7 +79,7 @@ def test_the_counts_of_a_filter_are_those_of_the_table(table, rows):
     assert table.measures[:2] == ["RR@10", "AP@10"]
 
 
-@pytest.mark.parametrize("wanted", [PairFilter(subset="nix"), PairFilter(outcome="1"), PairFilter(measure="x")])
+@pytest.mark.parametrize("wanted", [PairFilter(subset="nix"), PairFilter(outcome="1"), PairFilter(kind="x")])
 def test_a_filter_that_the_dataset_cannot_have_is_refused(table, wanted):
     with pytest.raises(UnknownName):
         table.page(wanted)

@@ -113,7 +113,7 @@ def test_nothing_lost_comes_first_then_lean(explorer):
 
     def made(text, outcome, gain):
         second = outcome.partition("-")[2]
-        return Variant(text, text, "m", None, {}, {lean: gain}, outcome, second, False, ())
+        return Variant(text, text, "m", None, {}, {lean: gain}, outcome, second, ())
 
     some = (made("a", "worse-less", 0.9), made("b", "same-less", 0.1), made("c", "better-more", -0.2),
             made("d", "better-less", 0.3), made("e", "same-same", 0.0))  # fmt: skip
@@ -199,7 +199,7 @@ def test_a_text_of_another_language_is_told_from_english(text, english):
 def test_german_man_is_not_read_as_male_and_that_is_told(client, explorer):
     query = "wie viel verdient man als nurse"
     found = explorer.search(query)
-    assert not found.warrant.english and found.warrant.words == () and found.without_group is None
+    assert not found.warrant.english and found.warrant.words == ()
     assert NOT_ENGLISH in text_of(client.get("/", params={"q": query}).text)
     assert explorer.reformulate(query).notes == (NOT_ENGLISH,) and explorer.reformulate(query).methods == ()
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from askew.ui.web.connections import EVERY, LEAST, RESERVE, Connections, OncePerMinute, client_key
 from askew.ui.web.guard import Access, Guard, Rate
-from askew.ui.web.replies import show_problem
 from askew.ui.web.settings import ServerLimits, Settings
 from conftest import running
 
@@ -264,7 +263,7 @@ def test_a_request_that_finds_no_file_descriptor_is_told_to_come_back(caplog):
 
     async def go():
         sent = []
-        guard = Guard(out_of_files, Settings(), Access(None), Rate(10, 10), show_problem)
+        guard = Guard(out_of_files, Settings(), Access(None), Rate(10, 10))
         scope = {"type": "http", "method": "GET", "path": "/api/search", "query_string": b"",
                  "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1)}  # fmt: skip
 

@@ -10,7 +10,6 @@ from askew.ui.explorer.opening import Sources, open_sources
 from askew.ui.web import site
 from askew.ui.web.app import create_app
 from askew.ui.web.guard import Access, Guard, Rate
-from askew.ui.web.replies import show_problem
 from askew.ui.web.settings import ServerLimits, Settings
 from askew.ui.web.work import Busy, Work
 
@@ -25,7 +24,7 @@ def scope_of(path="/api/search", method="POST", **headers):
 
 def guard_of(app, **limits):
     settings = Settings(limits=ServerLimits(rate=1e6, burst=10**6, **limits))
-    return Guard(app, settings, Access(None), Rate(1e6, 10**6), show_problem)
+    return Guard(app, settings, Access(None), Rate(1e6, 10**6))
 
 
 async def asked(guard, scope, receive):

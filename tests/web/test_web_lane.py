@@ -104,5 +104,5 @@ def test_searches_are_answered_while_a_run_is_measured(service, tmp_path):
 
 def test_an_upload_that_takes_too_long_is_told_what_to_do(service):
     client = service(limits=ServerLimits(rate=1e6, burst=10**6, measure_seconds=0.01))
-    reply = client.post("/audit", files=[("files", ("u.run", b"q Q0 d 1 1.0 t\n" * 100_000))])
+    reply = client.post("/runs", files=[("files", ("u.run", b"q Q0 d 1 1.0 t\n" * 100_000))])
     assert reply.status_code == 503 and "askew measure" in reply.text

@@ -121,7 +121,7 @@ def test_comparing_tells_the_moves(client):
         ("/api/reformulate", {"q": "zzqqx"}, 400, "data", "finds nothing"),
         ("/api/pairs", {"subset": "nix"}, 400, "config", "known: accepted"),
         ("/api/pairs", {"dataset": "../../etc/passwd"}, 400, "config", "unknown dataset"),
-        ("/api/pairs", {"least": "nan"}, 422, "invalid", "least"),
+        ("/api/pairs", {"lean_min": "nan"}, 422, "invalid", "lean_min"),
         ("/api/pairs", {"colour": "red"}, 422, "invalid", "colour"),
         ("/api/nothing", {}, 404, "not_found", "nothing at this address"),
     ],

@@ -185,7 +185,8 @@ def test_closing_cancels_the_requests_that_wait():
         work = BatchWork(held_batches(gate, []), 10, 1000)
         work._each = 100.0
         held = [asyncio.ensure_future(work.join(str(number))) for number in range(3)]
-        await asyncio.sleep(0)
+        while len(work._waiting) != 2:
+            await asyncio.sleep(0)
         gate.set()
         work.close()
         return await asyncio.gather(*held, return_exceptions=True)

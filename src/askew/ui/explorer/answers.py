@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,14 +16,13 @@ from askew.core.files import DATA
 from askew.core.groups import LEARNED, WHO, WHO_SHORT, Groups
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.outcome import OUTCOMES, UNKNOWN, UNKNOWN_SIGN, Outcome, Verdict, joint_signs, outcome_codes
-from askew.core.protocols import QueryBatch
 from askew.core.ranking import Flags, Floats, Ints
 from askew.measures.decompose import Decomposition
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.relevance import OFFTOPIC, asks_about, open_estimator
 from askew.measures.requested import PUBLISHED
 from askew.measures.resolver import class_probabilities, open_resolver
-from askew.rewrite.swap import Rewriter, SwapReformulator, load_swaps
+from askew.rewrite.swap import Rewriter, load_swaps
 from askew.rewrite.words import LanguageCheck
 from askew.ui.explorer.leaning import LEAST_LEAN, LeanPicture
 
@@ -183,18 +183,6 @@ class WarrantRules:
             return ()
         return _named(self._groups.find(query))
 
-    def without_group(self, query: str) -> str | None:
-        """Return the query with the words of a group replaced or removed so that it names none; None if impossible."""
-        if not self.groups(query):
-            return None
-        made = self._swaps.reformulate(QueryBatch(("query",), (query,))).texts
-        # The text without the words of the group is the last one, and changes the query least.
-        return next((text for text in reversed(made) if not self.groups(text)), None)
-
-    @cached_property
-    def _swaps(self) -> SwapReformulator:
-        return SwapReformulator(groups=self._counted)
-
 
 def _named(marks: list[Mark]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(group for mark in marks for group in mark.groups))
@@ -307,8 +295,6 @@ def _why(query: str, texts: Sequence[str], text_of: Ints, starts: Ints, who: Flo
 
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
-# The orders of reformulations; the empty one puts the best first.
-ORDERS = ("", "lean", "effectiveness", "text")
 
 
 @dataclass(frozen=True)
@@ -363,7 +349,7 @@ class Answer:
 
     ``lean`` is the drawing of the deciding measure, null without results. ``parts`` are the shares of the measure
     ``parts_of`` that the light models estimate to be off topic and on topic; empty for groups that the models do not
-    know. ``without_group`` is the query without the words that name a group. ``notes`` are about this query.
+    know. ``notes`` are about this query.
     """
 
     query: str
@@ -378,7 +364,6 @@ class Answer:
     lean: LeanPicture | None = None
     parts: tuple[CountedPart, ...] = ()
     parts_of: str | None = None
-    without_group: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -435,22 +420,14 @@ class Alternatives:
     notes: tuple[str, ...] = ()
     deciding: tuple[str, ...] = ()
 
-    def ordered(self, order: str = "") -> list[Variant]:
-        """Sort the candidates in one of ``ORDERS``; by default without a loss first, then by lean. No value is last."""
+    def ordered(self) -> list[Variant]:
+        """Sort the candidates: those that lean less come first, without a loss of effectiveness, then by lean."""
 
-        def high(value: float | None) -> float:
-            return float("inf") if value is None else -value
-
-        def key(one: Variant) -> tuple[object, ...]:
-            if order == "text":
-                return one.text.casefold(), one.text
-            if order == "effectiveness":
-                return high(one.values.get(self.effectiveness)), one.text
-            lean = high(one.gains.get(self.lean)), high(one.same), one.text
-            if order == "lean":
-                return lean
-            # First those that lean less without a loss, then those that also lose effectiveness.
-            return one.lean_verdict != Verdict.BETTER.lean, one.outcome == Outcome.WORSE_LESS.value, *lean
+        def key(variant: Variant) -> tuple[object, ...]:
+            leans_less, loses = variant.lean_verdict == Verdict.BETTER.lean, variant.outcome == Outcome.WORSE_LESS.value
+            # No value is last.
+            values = [math.inf if value is None else -value for value in (variant.gains.get(self.lean), variant.same)]
+            return not leans_less, loses, *values, variant.text
 
         return sorted(self.candidates, key=key)
 

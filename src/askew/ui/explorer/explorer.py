@@ -20,7 +20,7 @@ from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import ANY, classes_of
 from askew.core.measure import Direction, column_of, gain_column, new_column
-from askew.core.ranking import Floats, Hits, Ints
+from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
 from askew.measures.mentions import Mark, Marker, can_mark
@@ -49,7 +49,7 @@ from askew.ui.explorer.answers import (
 )
 from askew.ui.explorer.counting import ExplorerCounts, Grades, ListScorer, counting_of
 from askew.ui.explorer.leaning import MOST, LeanDrawing
-from askew.ui.explorer.searched import SearchedCollection, Writer
+from askew.ui.explorer.searched import COLUMNS, SearchedCollection, Writer
 
 # Small operations on result lists and their texts.
 
@@ -84,17 +84,9 @@ def agreements(hits: Hits, sizes: Sequence[int], depth: int) -> Floats:
     return np.array([len(first & top) / max(len(first), 1) for first, top in zip(firsts, tops, strict=True)])
 
 
-# Make a polars table of the few rows of some queries without its thread pool, which would cost more than the work.
-
-_KINDS = {pa.string(): pl.String, pa.float64(): pl.Float64, pa.bool_(): pl.Boolean}
-
-
-def frame_of(table: pa.Table, queries: Ints, numbers: Mapping[str, Floats]) -> pl.DataFrame:
-    """Convert a table of texts, numbers and flags, and add columns of numbers. The ids of queries are their numbers."""
-    known = [pl.Series(one.name, table[one.name].to_pylist(), _KINDS[one.type]) for one in table.schema]
-    frame = pl.DataFrame([*known, *(pl.Series(name, values) for name, values in numbers.items())])
-    return frame.with_columns(pl.Series("query_id", [str(query) for query in queries.tolist()]))
-
+# The columns of candidates. A polars table of the few rows of some queries is made column by column, without its thread
+# pool, which would cost more than the work.
+_KINDS = {**dict.fromkeys(COLUMNS[:5], pl.String), **dict.fromkeys(COLUMNS[5:], pl.Float64), "stored": pl.Boolean}
 
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
@@ -173,12 +165,9 @@ class Explorer:
         """The signature of each measure, with all parameters."""
         return {one.text: one.signature for one in self.scorer.asked}
 
-    def search(self, query: str, k: int = TOP, query_id: str | None = None) -> Answer:
-        """Return the top k documents, and the values of the measures for the top ``depth``.
-
-        ``query_id`` chooses among several queries of the collection with the same text.
-        """
-        return self._answer(self._judged(query, query_id), self._find([query], max(k, self.depth)), k)
+    def search(self, query: str, k: int = TOP) -> Answer:
+        """Return the top k documents, and the values of the measures for the top ``depth``."""
+        return self._answer(self._judged(query), self._find([query], max(k, self.depth)), k)
 
     def _find(self, texts: Sequence[str], k: int) -> Hits:
         return self.searched.ranker.search(list(texts), min(k, max(self.setting.documents, 1)))
@@ -224,7 +213,7 @@ class Explorer:
             parts = counted_parts(found)
         return Answer(
             query, query_id, grades is not None, results, len(hits.docs), total, shown, warrant, self.setting, picture,
-            parts, parts_of, self._rules.without_group(query), tuple(notes),
+            parts, parts_of, tuple(notes),
         )  # fmt: skip
 
     def _results(
@@ -285,37 +274,36 @@ class Explorer:
         ids = self.searched.ranker.doc_ids.take(pa.array(found, pa.int64())).to_pylist()
         return dict(zip(ids, self._texts(found), strict=True))
 
-    def reformulate(self, query: str, query_id: str | None = None) -> Alternatives:
+    def reformulate(self, query: str) -> Alternatives:
         """Collect reformulations from the store and the methods, and filter, search and score them."""
-        (found,) = self.reformulate_many([query], [query_id])
-        if isinstance(found, DataError):
-            raise found
-        return found
+        (answer,) = self.reformulate_many([query])
+        if isinstance(answer, DataError):
+            raise answer
+        return answer
 
-    def reformulate_many(
-        self, queries: Sequence[str], query_ids: Sequence[str | None] | None = None
-    ) -> list[Alternatives | DataError]:
+    def reformulate_many(self, queries: Sequence[str]) -> list[Alternatives | DataError]:
         """As ``reformulate`` for each query, in less time. A query that finds nothing has the error in its place."""
-        named = [None] * len(queries) if query_ids is None else query_ids
-        asked = [self._judged(query, name) for query, name in zip(queries, named, strict=True)]
-        found: dict[int, Alternatives | DataError] = {}
+        asked = [self._judged(query) for query in queries]
+        answers: dict[int, Alternatives | DataError] = {}
         # Queries with judgements have more measures than others.
         for judged in (False, True):
             rows = [row for row, one in enumerate(asked) if (one.grades is not None) is judged]
             if rows:
-                found.update(zip(rows, self._reformulated([asked[row] for row in rows], judged), strict=True))
-        return [found[row] for row in range(len(asked))]
+                answers.update(zip(rows, self._reformulated([asked[row] for row in rows], judged), strict=True))
+        return [answers[row] for row in range(len(asked))]
 
     def _reformulated(self, asked: Sequence[_Asked], judged: bool) -> list[Alternatives | DataError]:
         made = self._writer.candidates([(one.query_id, one.query) for one in asked])
-        sizes = [one.table.num_rows for one in made]
-        hits = self._find([text for one in made for text in one.table["text"].to_pylist()], self.depth)
+        candidates = [row for one in made for row in one.candidates]
+        sizes = [len(one.candidates) for one in made]
+        hits = self._find([row["text"] for row in candidates], self.depth)
         grades = [one.grades for one in asked]
         scores = self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades, sizes)
-        columns = {
-            column_of(name): values for name, values in {**scores, AGREEMENT: agreements(hits, sizes, TOP)}.items()
-        }
-        table = frame_of(pa.concat_tables([one.table for one in made]), np.repeat(np.arange(len(made)), sizes), columns)
+        columns = [pl.Series(name, [row[name] for row in candidates], kind) for name, kind in _KINDS.items()]
+        values = {**scores, AGREEMENT: agreements(hits, sizes, TOP)}
+        # Queries are numbered, because several may have the same id.
+        columns[0] = pl.Series("query_id", [str(row) for row, size in enumerate(sizes) for _ in range(size)])
+        table = pl.DataFrame([*columns, *(pl.Series(column_of(name), column) for name, column in values.items())])
         found = np.diff(hits.offsets) > 0
         starts = np.cumsum([0, *sizes[:-1]])
         answered = table.filter(pl.Series(found & np.repeat(found[starts], sizes)))
@@ -381,7 +369,8 @@ class Explorer:
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
         """Compare the result lists of two queries.
 
-        The effectiveness of both lists is measured with the judgements of ``query``.
+        The effectiveness of both lists is measured with the judgements of ``query``; ``query_id`` chooses among several
+        queries of the collection with the same text.
         """
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))

@@ -259,12 +259,6 @@ def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
     return Store(temporary)
 
 
-def demo_queries() -> list[str]:
-    """Return the texts of the demo queries, read directly from their file."""
-    lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
-    return [line.split("\t")[1] for line in lines]
-
-
 def build_demo(store: Store, groups: Groups | None = None) -> None:
     """Run the recipe of the demo in a store, so that it has pairs; finished steps are not run again."""
     with store.lock("explorer-demo"):

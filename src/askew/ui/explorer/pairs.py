@@ -28,7 +28,6 @@ from askew.core.measure import (
 )
 from askew.core.outcome import Signs, signs, verdict
 from askew.core.ranking import Floats, Ints
-from askew.core.store.files import LocalFiles
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue
@@ -136,16 +135,15 @@ ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_te
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 # A form sends an empty field as an empty text.
 Bound = Annotated[Finite | None, BeforeValidator(lambda given: None if given == "" else given)]
-Order = Annotated[str, Field(pattern=rf"^(|gain|loss|-?({'|'.join((*SORTS, *SIDES))}))$")]
+Order = Annotated[str, Field(pattern=rf"^(|-?({'|'.join((*SORTS, *SIDES))}))$")]
 
 
 class PairFilter(BaseModel):
     """Filters for the pairs of a dataset, and the page to return."""
 
-    # ``text`` is searched in both queries. ``least`` is the minimum gain of ``measure``; with ``sort`` "gain" or "loss"
-    # the pairs with the largest gain or loss by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of
-    # the first measures of lean and effectiveness of the selector. ``sort`` may also be one of ``SORTS`` or ``SIDES``,
-    # with a leading hyphen for the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
+    # ``text`` is searched in both queries. ``lean_min`` to ``effectiveness_max`` bound the gains of the first measures
+    # of lean and effectiveness of the selector. ``sort`` is one of ``SORTS`` or ``SIDES``, with a leading hyphen for
+    # the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: ShortText = ""
@@ -156,8 +154,6 @@ class PairFilter(BaseModel):
     kind: ShortText = ""
     group: ShortText = ""
     label: ShortText = ""
-    measure: ShortText = ""
-    least: Bound = None
     lean_min: Bound = None
     lean_max: Bound = None
     effectiveness_min: Bound = None
@@ -185,7 +181,7 @@ class PairPage:
 
 
 def datasets(store: Store) -> list[Manifest]:
-    """Return the finished steps with pairs, the most recent first if times are known."""
+    """Return the finished steps with pairs, the most recent first."""
     found = [one for one in finished_pairs(store) if one.parts]
     return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
 
@@ -207,7 +203,7 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
     """Find a dataset as ``find_pairs`` does, and verify the checksums of its parts."""
     manifest = find_pairs(store, name)
-    for part in manifest.parts if isinstance(store.files, LocalFiles) else ():
+    for part in manifest.parts:
         try:
             digest = digest_file(store.folder(manifest.step, manifest.key) / part.file)
         except OSError as error:
@@ -294,8 +290,6 @@ class ShownPairs:
         for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in FACETS)):
             if value and value not in (*self.counts.get(name, {}), *((CHOSEN,) if name == "subset" else ())):
                 raise UnknownName(name, value, self.counts.get(name, {}), self.name)
-        if wanted.measure and wanted.measure not in self.measures:
-            raise UnknownName("measure", wanted.measure, self.measures, self.name)
 
     def selection(self, wanted: PairFilter) -> pl.LazyFrame:
         """Return the pairs that match the filters, in order, with all columns."""
@@ -313,8 +307,6 @@ class ShownPairs:
         for name in FACETS:
             if getattr(wanted, name):
                 frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
-        if wanted.least is not None:
-            frame = frame.filter(self._gain(wanted.measure) >= wanted.least)
         for side, measure in zip(SIDES, self.sides, strict=True):
             ends = [getattr(wanted, f"{side}_{end}") for end in ("min", "max")]
             if measure is not None and ends != [None, None]:
@@ -325,10 +317,8 @@ class ShownPairs:
             return frame
         if name in SIDES:
             by = self._gain(self.sides[SIDES.index(name)])
-        elif name in SORTS:
-            by = pl.col(SORTS[name]) if SORTS[name] in self.columns else pl.lit(0)
         else:
-            by, down = self._gain(wanted.measure), (name == "gain") != down
+            by = pl.col(SORTS[name]) if SORTS[name] in self.columns else pl.lit(0)
         return frame.sort(by, descending=down, nulls_last=True, maintain_order=True)
 
     def _gain(self, measure: str | None) -> pl.Expr:

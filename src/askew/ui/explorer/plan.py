@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from askew.core.errors import check_name
 from askew.core.groups import Groups
-from askew.core.store.files import LocalFiles
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.pairs.plan import remembered_groups
@@ -61,16 +59,12 @@ def plan_of(store: Store) -> list[StepNode]:
 
 
 def made_at(store: Store, manifest: Manifest) -> float:
-    """Return the time at which a step was finished, in seconds; 0 if the store is not local."""
-    if not isinstance(store.files, LocalFiles):
-        return 0.0
+    """Return the time at which a step was finished, in seconds."""
     return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
 
 
 def rows_of(store: Store, manifest: Manifest) -> pl.LazyFrame:
-    """Return the rows of a step; the parts of a local store are read lazily."""
-    if not isinstance(store.files, LocalFiles):
-        return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest)))).lazy()
+    """Return the rows of a step, which are read lazily."""
     folder = store.folder(manifest.step, manifest.key)
     return pl.scan_parquet([folder / part.file for part in manifest.parts])
 

@@ -332,14 +332,14 @@ def ranker_words(ranker: RankerPlugin) -> str:
 ENOUGH = 3
 # The id of a query that is not one of the collection.
 NEW = "asked"
-_SCHEMA = pa.schema(list(zip(COLUMNS, [pa.string()] * 5 + [pa.float64()] * 2, strict=True)))
+Candidate = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Written:
-    """The original query and its reformulations as a table, the dropped candidates by reason, and the methods used."""
+    """The original query and its reformulations, the dropped candidates by reason, and the methods used."""
 
-    table: pa.Table
+    candidates: list[Candidate]
     dropped: Mapping[str, int]
     methods: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -362,78 +362,63 @@ class Writer:
 
         The reformulations of all queries are made together, which takes less time than one query after the other.
         """
-        known = [self._known(*query) for query in queries]
-        few = [row for row, one in enumerate(known) if one.num_rows <= ENOUGH]
+        stored = [self._stored(*query) for query in queries]
+        few = [row for row, candidates in enumerate(stored) if len(candidates) <= ENOUGH]
         foreign = {row for row in few if self._english and not is_english(queries[row][1])}
         rows = [row for row in few if row not in foreign]
-        made = dict(zip(rows, self._written([queries[row] for row in rows]), strict=True))
-        tables = []
-        for row, one in enumerate(known):
-            table = pa.concat_tables([one, made[row][0]]) if row in made else one
+        made = dict(zip(rows, self._made([queries[row] for row in rows]), strict=True))
+        written = []
+        for row, candidates in enumerate(stored):
+            new, dropped = made.get(row, ([], {}))
             # Of equal texts, the first is kept.
-            texts = [words_of(text) for text in table["text"].to_pylist()]
-            tables.append(
-                table.take(pa.array(sorted({text: at for at, text in reversed(list(enumerate(texts)))}.values())))
-            )
-        scored = self._scored(tables)
-        return [
-            Written(table, made[row][1], tuple(self._stage.methods)) if row in made
-            else Written(table, {}, (), (NOT_ENGLISH,) if row in foreign else ())
-            for row, table in enumerate(scored)
-        ]  # fmt: skip
+            by_text: dict[str, Candidate] = {}
+            for candidate in (*candidates, *new):
+                by_text.setdefault(words_of(candidate["text"]), candidate)
+            methods = tuple(self._stage.methods) if row in made else ()
+            notes = (NOT_ENGLISH,) if row in foreign else ()
+            written.append(Written(list(by_text.values()), dropped, methods, notes))
+        self._add_probabilities([one.candidates for one in written])
+        return written
 
-    def _known(self, query_id: str | None, text: str) -> pa.Table:
+    def _stored(self, query_id: str | None, text: str) -> list[Candidate]:
         """Return the query and its reformulations in the store."""
         name = query_id or NEW
-        original = {"query_id": name, "variant_id": name, "text": text, "method": ORIGINAL}
-        first = _flagged(pa.Table.from_pylist([original], schema=_SCHEMA), False)
-        stored = None
+        original = {**dict.fromkeys(COLUMNS), "query_id": name, "variant_id": name, "text": text, "method": ORIGINAL}
+        table = None
         if query_id is not None and self._searched.stored is not None:
-            stored = self._searched.stored(query_id, text)
-        return first if stored is None else pa.concat_tables([first, _flagged(_plain(stored), True)])
+            table = self._searched.stored(query_id, text)
+        rows = [] if table is None else table.to_pylist()
+        return [{**original, "stored": False}, *({**row, "stored": True} for row in rows)]
 
-    def _written(self, queries: Sequence[tuple[str | None, str]]) -> list[tuple[pa.Table, dict[str, int]]]:
+    def _made(self, queries: Sequence[tuple[str | None, str]]) -> list[tuple[list[Candidate], dict[str, int]]]:
         """Return for each query the candidates that pass the filters, and the others by reason."""
         if not queries:
             return []
-        rows = pa.table({"query_id": [one or NEW for one, _ in queries], "text": [text for _, text in queries]})
-        made = self._stage.run(rows)[0]
-        starts = np.flatnonzero([method == ORIGINAL for method in made["method"].to_pylist()])
-        ends = [*starts[1:].tolist(), made.num_rows]
         # Several queries may have the same id, and filters need one for each query.
-        numbers = np.repeat(np.arange(len(starts)), np.diff([*starts, made.num_rows])).astype(str)
+        made = self._stage.run(pa.table({
+            "query_id": [query_id or NEW for query_id, _ in queries], "text": [text for _, text in queries],
+        }))[0]  # fmt: skip
+        query_ids, methods = made["query_id"].to_pylist(), made["method"].to_pylist()
+        starts = [row for row, method in enumerate(methods) if method == ORIGINAL]
+        sizes = np.diff([*starts, made.num_rows])
+        numbers = np.repeat(np.arange(len(starts)), sizes).astype(str)
         at = made.column_names.index("query_id")
         judged, reasons = self._keep.judge(made.set_column(at, "query_id", pa.array(numbers, pa.string())))
-        plain = _flagged(_plain(judged.set_column(at, "query_id", made["query_id"])), False)
+        rows = judged.select(COLUMNS).to_pylist()
         found = []
-        for start, end in zip(starts.tolist(), ends, strict=True):
-            kept = [row for row in range(start + 1, end) if reasons[row] is None]
-            dropped = Counter(reason for reason in reasons[start + 1 : end] if reason is not None)
-            found.append((plain.take(pa.array(kept, pa.int64())), dict(dropped)))
+        for start, size in zip(starts, sizes.tolist(), strict=True):
+            places = range(start + 1, start + size)
+            passed = [{**rows[at], "query_id": query_ids[at], "stored": False} for at in places if reasons[at] is None]
+            found.append((passed, dict(Counter(reason for at in places if (reason := reasons[at]) is not None))))
         return found
 
-    def _scored(self, tables: Sequence[pa.Table]) -> list[pa.Table]:
+    def _add_probabilities(self, candidates: Sequence[Sequence[Candidate]]) -> None:
         """Add the probabilities of the filter equivalence where no filter computed them."""
-        texts = [table["text"].to_pylist() for table in tables]
-        places = [
-            [row for row, known in enumerate(table["p_same"].to_pylist()) if row and known is None] for table in tables
-        ]
-        pairs = [(one[0], one[row]) for one, rows in zip(texts, places, strict=True) for row in rows]
-        if not pairs:
-            return list(tables)
-        scores = iter(self._judge.score(*map(list, zip(*pairs, strict=True))))
-        found = []
-        for made, rows in zip(tables, places, strict=True):
-            table, judged = made, {row: next(scores) for row in rows}
-            for column, output in (("p_same", "same"), ("p_natural", "natural")):
-                values = [
-                    judged[row][output] if row in judged else value
-                    for row, value in enumerate(table[column].to_pylist())
-                ]
-                at = table.column_names.index(column)
-                table = table.set_column(at, column, pa.array(values, pa.float64()))
-            found.append(table)
-        return found
+        missing = [(rows[0]["text"], row) for rows in candidates for row in rows[1:] if row["p_same"] is None]
+        if missing:
+            scores = self._judge.score([text for text, _ in missing], [row["text"] for _, row in missing])
+            for (_, row), score in zip(missing, scores, strict=True):
+                row.update(p_same=score["same"], p_natural=score["natural"])
 
     @cached_property
     def _judge(self) -> JudgingFilter:
@@ -447,11 +432,3 @@ class Writer:
             return None, None
         (found,) = EquivalenceFilter(model="light").score([text], [other])
         return found["same"], found["natural"]
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    return table.select(COLUMNS).cast(_SCHEMA)
-
-
-def _flagged(table: pa.Table, stored: bool) -> pa.Table:
-    return table.append_column("stored", pa.array([stored] * table.num_rows, pa.bool_()))

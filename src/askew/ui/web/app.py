@@ -66,7 +66,7 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
             return show_problem(request.scope, problem(error))
 
         app.add_exception_handler(kind, handle)
-    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
+    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate)
     return app
 
 

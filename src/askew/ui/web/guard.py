@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askew.ui.web.connections import SCARCE, client_key
 from askew.ui.web.lane import LaneFailed
-from askew.ui.web.replies import Problem, place_of, too_many, wants_json
+from askew.ui.web.replies import Problem, place_of, show_problem, too_many, wants_json
 from askew.ui.web.settings import Settings, is_loopback
 
 # Limits of requests: a token bucket for the rate of each client, and a limit of concurrent requests.
@@ -116,14 +116,13 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _log = logging.getLogger("askew.ui.web")
-Show = Callable[[Scope, Problem], Response]
 
 
 class Guard:
-    """The middleware. ``show`` turns a rejection into a page or JSON."""
+    """The middleware."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
-        self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
+    def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate) -> None:
+        self.app, self._settings, self._access, self._rate = app, settings, access, rate
         self._hosts = tuple(name.strip("[]").lower() for name in settings.allowed_hosts)
         self._open = asyncio.Semaphore(settings.limits.open)
         self._uploading = asyncio.Semaphore(settings.limits.uploading)
@@ -157,7 +156,7 @@ class Guard:
         # A request waits for no place: uploads take one of their few places, and all others one of the rest.
         places = self._uploading if is_upload(scope) else self._open
         if places.locked():
-            await self._show(scope, too_many(1))(scope, receive, reply)
+            await show_problem(scope, too_many(1))(scope, receive, reply)
             return
         limits, most = self._settings.limits, self._most_bytes(scope)
         async with places:
@@ -167,7 +166,7 @@ class Guard:
                 problem = self._failure(error)
                 # A response that has begun stays incomplete, and the server closes the connection.
                 if not begun:
-                    await self._show(scope, problem)(scope, receive, reply)
+                    await show_problem(scope, problem)(scope, receive, reply)
 
     def _failure(self, error: Exception) -> Problem:
         """Log the kind and place of an error. Its message may contain a query, so it is not logged."""
@@ -189,11 +188,11 @@ class Guard:
             if size.isdigit() and (len(size) > 15 or int(size) > most):
                 raise too_large(most)
         except Problem as problem:
-            return self._show(scope, problem)
+            return show_problem(scope, problem)
         if self._access.allows(scope["path"], headers):
             return None
         if wants_json(scope) or scope["method"] != "GET":
-            return self._show(scope, Problem(401, headers={"www-authenticate": "Bearer"}))
+            return show_problem(scope, Problem(401, headers={"www-authenticate": "Bearer"}))
         query = scope["query_string"].decode("latin-1")
         wanted = scope["path"] + (f"?{query}" if query else "")
         return RedirectResponse("/login?" + urlencode({"next": wanted}), 303)
@@ -234,7 +233,7 @@ def host_of(address: str) -> str:
 
 def is_upload(scope: Scope) -> bool:
     """Whether a request uploads files and may therefore be larger."""
-    return bool(scope["path"] in ("/runs", "/audit") and scope["method"] == "POST")
+    return bool(scope["path"] == "/runs" and scope["method"] == "POST")
 
 
 def client_of(scope: Scope) -> str:

@@ -6,7 +6,6 @@ after a period without jobs. A job is a module-level function. Its first argumen
 
 from __future__ import annotations
 
-import asyncio
 import math
 import multiprocessing
 import os
@@ -14,17 +13,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from multiprocessing.connection import Connection
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from askew.core.errors import AskewError
 from askew.core.machine import cores
 from askew.core.store.workers import thread_settings
 from askew.ui.explorer.opening import Opening, Sources, open_sources
 from askew.ui.web.replies import Problem, place_of, problem_of
-from askew.ui.web.work import Busy
+from askew.ui.web.work import Work
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -43,36 +41,26 @@ class Lane:
     """Runs jobs in a separate process. At most ``waiting`` jobs wait; each may take ``seconds``."""
 
     def __init__(self, sources: Sources, waiting: int, seconds: float) -> None:
-        self._sources, self._most, self._seconds = sources, 1 + waiting, seconds
-        # A single thread is the queue: it sends a job to the process and waits for the answer.
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="askew-lane")
+        self._sources, self._seconds = sources, seconds
+        # The single thread of the queue sends a job to the process and waits for the answer.
+        self._queue = Work(1, waiting)
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
-        self._leaving: asyncio.TimerHandle | None = None
-        self.taken = 0
 
     async def run(self, job: Callable[Concatenate[Opened, P], T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a job and return its result. If too many jobs wait, raise Busy at once."""
-        if self.taken >= self._most:
-            raise Busy(5 * self.taken)
-        self.taken += 1
-        if self._leaving is not None:
-            self._leaving.cancel()
-        future = asyncio.get_running_loop().run_in_executor(self._pool, self._do, (job, arguments, named))
         # A started job is finished even if the client is gone: its answer would be taken for that of the next one.
-        future.add_done_callback(self._ended)
-        return cast(T, await asyncio.shield(future))
+        return cast(T, await self._queue.run(partial(self._do, (job, arguments, named))))
 
-    def _ended(self, future: asyncio.Future[Any]) -> None:
-        self.taken -= 1
-        if not future.cancelled():
-            # Mark the error as retrieved: a waiting client has received it already.
-            future.exception()
-        if not self.taken and self._process is not None:
-            loop = future.get_loop()
-            self._leaving = loop.call_later(IDLE_SECONDS, lambda: loop.run_in_executor(self._pool, self._stop))
+    @property
+    def taken(self) -> int:
+        """The number of jobs that run or wait."""
+        return self._queue.taken
 
     def _do(self, job: tuple[object, ...]) -> object:
+        if self._process is not None and self._process.poll() == 0:
+            # The process had no job for some time, and has ended.
+            self._stop()
         try:
             pipe = self._pipe or self._start()
             pipe.send(job)
@@ -122,22 +110,20 @@ class Lane:
 
     def close(self) -> None:
         """End the process and its current job."""
-        if self._leaving is not None:
-            self._leaving.cancel()
         if self._process is not None:
             self._process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._queue.close()
         self._stop()
 
 
 def work(descriptor: int) -> None:
-    """Run jobs in the process until the pipe is closed."""
+    """Run jobs in the process until the pipe is closed, or no job arrives for some time."""
     os.nice(_NICE)
     pipe: Connection = Connection(descriptor)
     sources, seconds = pipe.recv()
     opened = cache(partial(open_sources, sources))
     pipe.send("ready")
-    while True:
+    while pipe.poll(IDLE_SECONDS):
         try:
             job, arguments, named = pipe.recv()
         except EOFError:

@@ -171,12 +171,6 @@ class Site:
 
         self._opening.add_done_callback(told)
 
-    @property
-    def opened_now(self) -> Opening | None:
-        """The open sources, or None if they are still being opened."""
-        done = self._opening is not None and self._opening.done() and self._opening.exception() is None
-        return self._opening.result() if done and self._opening is not None else None
-
     async def opened(self) -> Opening:
         """Wait until the sources are open, and return them."""
         assert self._opening is not None, "the service has not been started"

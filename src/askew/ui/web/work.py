@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Work:
     The waiting time is estimated from the durations of the last calls.
     """
 
-    def __init__(self, threads: int, waiting: int, cache_bytes: int, seconds: float = math.inf) -> None:
+    def __init__(self, threads: int, waiting: int, cache_bytes: int = 0, seconds: float = math.inf) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="askew-work")
         self._threads, self._most, self._seconds = threads, threads + waiting, seconds
         self._each = 0.0
@@ -111,7 +112,7 @@ class BatchWork(Work, Generic[Item]):
         super().__init__(1, waiting, cache_bytes, seconds)
         self._answer = answer
         self._waiting = deque[tuple[Item, asyncio.Future[bytes]]]()
-        self._working = False
+        self._answering: asyncio.Task[None] | None = None
 
     async def join(self, item: Item) -> bytes:
         """Return the answer to an item, which joins the next batch; raise Busy at once if too many items wait."""
@@ -120,36 +121,27 @@ class BatchWork(Work, Generic[Item]):
         # Counted until it is done, even if the client is gone.
         future.add_done_callback(lambda done: self._done(done, 1))
         self._waiting.append((item, future))
-        if not self._working:
-            self._next()
+        if self._answering is None or self._answering.done():
+            self._answering = asyncio.ensure_future(self._answer_waiting())
         return await asyncio.shield(future)
 
-    def _next(self) -> None:
-        most = max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1
-        batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-        self._working = bool(batch)
-        if batch:
-            items = [item for item, _ in batch]
-            running = asyncio.get_running_loop().run_in_executor(
-                self._pool, lambda: self._timed(lambda: self._answer(items), len(items))
-            )
-            running.add_done_callback(lambda done: self._answered([future for _, future in batch], done))
-
-    def _answered(
-        self, futures: Sequence[asyncio.Future[bytes]], done: asyncio.Future[Sequence[bytes | Exception]]
-    ) -> None:
-        if done.cancelled():
-            for future in futures:
-                future.cancel()
-            return
-        error = done.exception()
-        found = done.result() if error is None else [error] * len(futures)
-        for future, one in zip(futures, found, strict=True):
-            if isinstance(one, BaseException):
-                future.set_exception(one)
-            else:
-                future.set_result(one)
-        self._next()
+    async def _answer_waiting(self) -> None:
+        while self._waiting:
+            most = max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1
+            batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+            answer = partial(self._answer, [item for item, _ in batch])
+            answers: Sequence[bytes | BaseException]
+            try:
+                answers = await asyncio.get_running_loop().run_in_executor(
+                    self._pool, partial(self._timed, answer, len(batch))
+                )
+            except Exception as error:
+                answers = [error] * len(batch)
+            for (_, future), result in zip(batch, answers, strict=True):
+                if isinstance(result, BaseException):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
 
     def close(self) -> None:
         """Finish the running batch, and cancel the items that wait."""

@@ -167,7 +167,7 @@ def value_words(name: str, value: str) -> str:
 
 def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) -> Markup:
     """A form for words, the bounds of the chart and the number of rows. It keeps facets and order."""
-    typed = {"text", "size", "page", "least", "measure", *BOUNDS}
+    typed = {"text", "size", "page", *BOUNDS}
     kept = p.kept(**{key: value for key, value in given.items() if key not in typed})
     words = p.text_input("text", "Words in the original query or in the reformulation", asked.text, "wide")
     size = p.choice("size", "Rows", [(one, one) for one in SIZES], str(asked.size))
@@ -176,15 +176,7 @@ def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) 
         bounds = [_bounds("lean", "Gain in lean", asked), _bounds("effectiveness", "Gain in effectiveness", asked)]
     clear = element("a", "Clear all", href=address("/pairs", {"dataset": asked.dataset}))
     show = element("button", "Show", type="submit")
-    options = [("", "none"), *((one, one) for one in table.measures)]
-    label = "Minimum gain in the measure that is selected in the field 'Another measure'"
-    more = tag(
-        "div", p.choice("measure", "Another measure", options, asked.measure),
-        p.text_input("least", label, _number(asked.least), "short", inputmode="decimal"), class_="filters",
-    )  # fmt: skip
-    opened = "" if asked.measure or asked.least is not None else None
-    folded = tag("details", tag("summary", "More filters"), more, open=opened)
-    return element("form", *kept, words, *bounds, size, show, clear, folded, action="/pairs", method="get",
+    return element("form", *kept, words, *bounds, size, show, clear, action="/pairs", method="get",
                    class_="ask filters", id="pairs-form", aria_label="Search pairs")  # fmt: skip
 
 
@@ -193,15 +185,11 @@ def _bounds(side: str, label: str, asked: PairFilter) -> Markup:
     for end, words in (("min", "at least"), ("max", "at most")):
         name = f"{side}_{end}"
         box = element("input", type="text", inputmode="decimal", id=f"f-{name}", name=name, maxlength=40,
-                      value=_number(getattr(asked, name)), size=6)  # fmt: skip
+                      value="" if (bound := getattr(asked, name)) is None else f"{bound:g}", size=6)  # fmt: skip
         fields.append(tag("span", element("label", f"{label}, {words}", for_=f"f-{name}", class_="hidden"), box))
     title = tag("span", label, class_="label", aria_hidden="true")
     both = tag("span", fields[0], tag("span", "to", aria_hidden="true"), fields[1], class_="span")
     return tag("div", title, both, class_="field")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
 
 
 _LEAD = (
@@ -346,9 +334,6 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
         if measure is not None:
             names = f"{measure}: {held_out_gain_column(measure)}, {gain_column(measure)}"
             yield sorting(f"Gain in {side}", "gains", f"-{side}", names), partial(_values, measure)
-    if asked.measure and asked.measure not in table.sides:
-        title = tag("span", asked.measure, title=gain_column(asked.measure))
-        yield p.Head(title, "gains"), partial(_values, asked.measure)
     for label, sort, column, means in _CHANCES:
         if column in table.columns:
             yield sorting(label, "number", sort, f"{column}: {means}"), partial(_share, column)

@@ -9,7 +9,7 @@ from askew.core.outcome import Verdict, verdict
 from askew.report import markup as n
 from askew.report.charts import UNDER, About, Plot, axis, line, numeric_frame, numeric_plot, picture, text, text_width
 from askew.report.charts import mark as shape
-from askew.ui.explorer.answers import ORDERS, Alternatives, Answer, Variant
+from askew.ui.explorer.answers import Alternatives, Answer, Variant
 from askew.ui.explorer.explorer import AGREEMENT_SAYS, TOP
 from askew.ui.web.markup import Markup, address, element, join, shown, tag
 from askew.ui.web.pages import parts as p
@@ -88,7 +88,6 @@ BEST = 3
 PLACE = "reformulations"
 # The value in a link that shows reformulations in the page itself, for browsers without scripts.
 NOW = "now"
-_ORDERS = {"": "best first", "lean": "least lean", "effectiveness": "most effective", "text": "A to Z"}
 
 
 def own_box(query: str, k: int, query_id: str | None) -> Markup:
@@ -124,12 +123,12 @@ def _section(*body: object) -> Markup:
     return tag("section", title, *body, id=PLACE, aria_labelledby=f"{PLACE}-title", class_="results-beside")
 
 
-def section(found: Alternatives, k: int, sort: str) -> Markup:
+def section(found: Alternatives, k: int) -> Markup:
     """Show the complete section."""
-    return _section(fragment(found, k, sort), own_box(found.query, k, found.query_id))
+    return _section(fragment(found, k), own_box(found.query, k, found.query_id))
 
 
-def fragment(found: Alternatives, k: int, sort: str) -> Markup:
+def fragment(found: Alternatives, k: int) -> Markup:
     """Show the content of the section: the best reformulations, then others and details folded."""
     body = [tag("p", one, class_="note") for one in found.notes]
     if found.leans is False:
@@ -147,7 +146,7 @@ def fragment(found: Alternatives, k: int, sort: str) -> Markup:
         more = tag("ol", *(_card(found, one, k) for one in rest), class_="suggestions")
         body.append(tag("details", tag("summary", f"{len(rest)} more"), more))
     if found.candidates or found.dropped:
-        body.append(tag("details", tag("summary", "Details"), *_details(found, k, sort), open="open" if sort else None))
+        body.append(tag("details", tag("summary", "Details"), *_details(found, k)))
     return tag("div", *body, class_="reformulations")
 
 
@@ -184,7 +183,7 @@ def _listed(found: Alternatives, one: Variant, sign: Verdict) -> Markup | str:
     return join(told, "; ") if told else ""
 
 
-def _details(found: Alternatives, k: int, sort: str) -> list[Markup]:
+def _details(found: Alternatives, k: int) -> list[Markup]:
     body = []
     if found.candidates:
         label = (
@@ -194,25 +193,18 @@ def _details(found: Alternatives, k: int, sort: str) -> list[Markup]:
         body.append(tag("div", chart, class_="chart"))
         if found.proxy:
             body.append(tag("p", tag("strong", "A proxy. "), AGREEMENT_SAYS, class_="note"))
-        body += [_sorting(found, k, sort), _table(found, k, sort)]
+        body.append(_table(found, k))
     if found.dropped:
         told = ", ".join(f"{count} {reason}" for reason, count in found.dropped.items())
         body.append(tag("p", f"Dropped candidates: {told}.", class_="note"))
     return body
 
 
-def _sorting(found: Alternatives, k: int, sort: str) -> Markup:
-    words = {**_ORDERS, "effectiveness": "most agreement"} if found.proxy else _ORDERS
-    given = {"q": found.query, "k": k if k != TOP else None, "reformulations": NOW}
-    links = [(words[name], address("/", {**given, "sort": name}, PLACE)) for name in ORDERS]
-    return tag("p", "Order: ", join(p.link_list(links, words[sort]), " "), class_="sorting")
-
-
-def _table(found: Alternatives, k: int, sort: str) -> Markup:
+def _table(found: Alternatives, k: int) -> Markup:
     first = "agreement" if found.proxy else found.effectiveness
     head = {"query": "quote", first: "number", found.lean: "number", "outcome": "words"}
     rows = [_row(found, found.original, tag("span", p.quote(found.query), tag("span", "original", class_="chip")))]
-    for one in found.ordered(sort):
+    for one in found.ordered():
         rows.append(_row(found, one, tag("span", _link(found, one, k), tag("span", one.method, class_="chip"))))
     caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")

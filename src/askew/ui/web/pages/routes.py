@@ -9,9 +9,8 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from askew.measures.requested import listed
-from askew.ui.explorer.answers import ORDERS
 from askew.ui.explorer.explorer import MOST_RESULTS, TOP, Explorer
-from askew.ui.explorer.opening import Opening, demo_queries
+from askew.ui.explorer.opening import Opening
 from askew.ui.explorer.pairs import ShortText
 from askew.ui.web import schemas as s
 from askew.ui.web.api import Here
@@ -77,23 +76,19 @@ async def static(name: str) -> Response:
 
 @router.get("/")
 async def search_page(
-    site: Here, q: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: ShortText = "",
+    site: Here, q: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
     reformulations: ShortText = "",
 ) -> Response:  # fmt: skip
     """Search. Reformulations are loaded after the results, or shown with them if the link requests it."""
-    if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
-        # The first page does not wait for the demo: its queries are known before it is open.
-        return html(search.empty_page(examples_of(demo_queries()), "", ""))
     opened = await site.opened()
     note, explorer = note_of(opened), opened.explorer
     if explorer is None or not q.strip():
         known = [] if explorer is None else list(explorer.searched.known.texts.values())
         return html(search.empty_page(examples_of(known), opened.reason, note))
-    order = sort if sort in ORDERS else ""
-    if reformulations != NOW and not order:
+    if reformulations != NOW:
         return await kept_html(site, ("search", q, k), lambda: _searched(explorer, q, k, note))
-    key = "page", "search", q, k, order
-    made = await site.writing.once(key, lambda: _reformulated(site, explorer, q, k, order, note))
+    key = "page", "search", q, k
+    made = await site.writing.once(key, lambda: _reformulated(site, explorer, q, k, note))
     return HTMLResponse(made)
 
 
@@ -102,14 +97,14 @@ def _searched(explorer: Explorer, query: str, k: int, note: str) -> Page:
     if not answer.results:
         known = examples_of(list(explorer.searched.known.texts.values()))
         return search.nothing_page(answer, k, explorer.why_nothing(query), known, note)
-    return search.search_page(answer, None, k, "", note)
+    return search.search_page(answer, None, k, note)
 
 
-async def _reformulated(site: Site, explorer: Explorer, query: str, k: int, sort: str, note: str) -> bytes:
+async def _reformulated(site: Site, explorer: Explorer, query: str, k: int, note: str) -> bytes:
     answer = await site.work.run(lambda: explorer.search(query, k))
     if not answer.results:
         return await site.work.run(lambda: render(_searched(explorer, query, k, note)))
-    return await site.reformulated(query, lambda made: render(search.search_page(answer, made, k, sort, note)))
+    return await site.reformulated(query, lambda made: render(search.search_page(answer, made, k, note)))
 
 
 @router.get("/reformulations")
@@ -119,7 +114,7 @@ async def reformulations_part(
     """Send the reformulations, which are loaded into the page of a query."""
 
     def start() -> Coroutine[Any, Any, bytes]:
-        return site.reformulated(q, lambda made: fragment(made, k, "").encode("utf-8", "replace"))
+        return site.reformulated(q, lambda made: fragment(made, k).encode("utf-8", "replace"))
 
     return HTMLResponse(await site.writing.once(("reformulations", q, k), start))
 

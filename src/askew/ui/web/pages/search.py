@@ -66,11 +66,11 @@ def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note
     return Page(answer.query, (*head, words, *tried), "/", note)
 
 
-def search_page(answer: Answer, found: Alternatives | None, k: int, sort: str, note: str) -> Page:
+def search_page(answer: Answer, found: Alternatives | None, k: int, note: str) -> Page:
     """Show the results of a query. Without ``found``, reformulations are loaded into the page later."""
     head = [tag("h1", "Search", class_="hidden"), form(answer.query, k)]
-    body = [*head, *_notes(answer), *_warrant(answer, k)]
-    beside = waiting_section(answer, k) if found is None else section(found, k, sort)
+    body = [*head, *_notes(answer), *_warrant(answer)]
+    beside = waiting_section(answer, k) if found is None else section(found, k)
     first, rest = answer.results[:FIRST], answer.results[FIRST:]
     lists = [_lean(answer), _list(first, answer, "first"), beside]
     lists += [*([_list(rest, answer, "rest")] if rest else []), _measures(answer)]
@@ -82,7 +82,7 @@ def _notes(answer: Answer) -> list[Markup]:
     return [p.notice(*(tag("p", one) for one in told), kind="warn")] if told else []
 
 
-def _warrant(answer: Answer, k: int) -> list[Markup]:
+def _warrant(answer: Answer) -> list[Markup]:
     """Say whether a rule finds a reason for a group that the query names."""
     warrant = answer.warrant
     if warrant.status == "none":
@@ -102,9 +102,6 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
             f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group. The user "
             "may want results about this group, or the name of the group may be unnecessary in the query."
         )
-    if answer.without_group is not None:
-        link = p.compared(answer.query, answer.without_group, k)
-        told += [" ", element("a", "Compare with ", p.quote(answer.without_group), href=link), "."]
     return [p.notice(tag("p", *told), kind="plain")]
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 import polars as pl
-from fastapi import APIRouter, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Query, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
@@ -173,7 +173,6 @@ def _renamed(runs: list[Run]) -> dict[str, Run]:
 
 
 @router.post("/runs")
-@router.post("/audit")  # the address of earlier versions
 async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None = None) -> Response:
     """Store uploaded runs and redirect to their page. The link works as long as they are kept."""
     if not 1 <= len(files) <= MOST_RUNS:
@@ -196,10 +195,8 @@ def _check(_: Opened, sent: list[Upload]) -> None:
 
 
 @router.get("/audit")
-async def audit_page(site: Here, request: Request, name: ShortText = "") -> Response:
+async def audit_page(site: Here, name: ShortText = "") -> Response:
     """Audit."""
-    if "run" in request.query_params:  # a link of an earlier version, where this was the address of runs
-        return RedirectResponse(f"/runs?{request.url.query}", 308)
     opened = await site.opened()
     note, known = note_of(opened), opened.audits
     if not known:
