@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from askew.core.errors import ConfigError
 from askew.ui.web.guard import MOST_CLIENTS, SECONDS, Access, Rate
 from askew.ui.web.settings import Settings, is_loopback
-from askew.ui.web.site import ToReformulate, answer_all
+from askew.ui.web.site import reformulate_together
 from askew.ui.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
 
 TOKEN = "a-token-of-some-length"
@@ -296,11 +296,10 @@ class HalfBroken:
     def reformulate(self, query):
         if query == "bad":
             raise ValueError("bad")
-        return query
+        return f"<{query}>"
 
 
 def test_a_batch_that_fails_is_answered_query_by_query_and_logged_without_its_queries(caplog):
-    asked = [ToReformulate(HalfBroken(), query, lambda found: f"<{found}>".encode()) for query in ("secret", "bad")]
-    first, second = answer_all(asked)
-    assert first == b"<secret>" and isinstance(second, ValueError)
+    first, second = reformulate_together(HalfBroken(), ["secret", "bad"])
+    assert first == "<secret>" and isinstance(second, ValueError)
     assert "2 queries together failed: TypeError at" in caplog.text and "secret" not in caplog.text

@@ -177,6 +177,5 @@ def settings_by_owner(
         owner, dot, name = one.partition("=")[0].rpartition(".")
         if "=" not in one or not dot or not owner.strip() or not name.strip():
             raise ConfigError(f"--set {one!r}: expected {expected}")
-        value = read_settings([f"{name}={one.partition('=')[2]}"])
-        owners.setdefault(owner.strip(), {}).update(value)
+        owners.setdefault(owner.strip(), {}).update(read_settings([one.removeprefix(f"{owner}.")]))
     return owners

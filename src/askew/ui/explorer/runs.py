@@ -70,8 +70,7 @@ class Audit:
 
     def values(self, measure_text: str, run: int) -> Floats:
         """Return the defined values of a run, in ascending order."""
-        values = self.report.runs[run].values[self.asked(measure_text).text]
-        return np.sort(values[~np.isnan(values)])
+        return np.sort(np.array(list(self._by_query(measure_text, run).values()), np.float64))
 
     def scale(self, measure_text: str) -> tuple[Bounds, Bounds]:
         """Return the axis ranges of values and of gains: the bounds of the measure, so that pages can be compared.
@@ -90,24 +89,26 @@ class Audit:
         """Return the gain of the second run over the first for each query; positive is better."""
         if len(self.report.runs) < 2:
             raise ConfigError("audit: gains are differences between two runs; choose a second run", code="one-run")
-        one = self.asked(measure_text)
-        old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
-        shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
+        old, new = (self._by_query(measure_text, run) for run in (0, 1))
+        shared = [query for query in old if query in new]
         before, after = (np.array([side[query] for query in shared], np.float64) for side in (old, new))
-        return shared, rounded_gains(before, after, one.direction)
+        return shared, rounded_gains(before, after, self.asked(measure_text).direction)
+
+    def _by_query(self, measure_text: str, run: int) -> dict[str, float]:
+        scores = self.report.runs[run]
+        pairs = zip(scores.query_ids, scores.values[self.asked(measure_text).text].tolist(), strict=True)
+        return {query: value for query, value in pairs if not np.isnan(value)}
 
     def worst(self, measure_text: str, run: int, count: int = 10) -> list[Worst]:
         """Return the worst queries of a run by a measure; for the second run, those that lose most to the first."""
-        one, scores = self.asked(measure_text), self.report.runs[run]
-        values = dict(zip(scores.query_ids, scores.values[one.text].tolist(), strict=True))
-        known = [query for query, value in values.items() if not np.isnan(value)]
+        values, direction = self._by_query(measure_text, run), self.asked(measure_text).direction
         gains: dict[str, float] = {}
+        badness = {query: direction.gain(0.0, value) for query, value in values.items()}
         if run == 1:
             queries, found = self.gains(measure_text)
             gains = dict(zip(queries, found.tolist(), strict=True))
-            known = [query for query, sign in zip(queries, signs(found).tolist(), strict=True) if sign == -1]
-        badness = {query: gains.get(query, one.direction.gain(0.0, values[query])) for query in known}
-        chosen = sorted(known, key=lambda query: (badness[query], query))[:count]
+            badness = {query: gains[query] for query, sign in zip(queries, signs(found), strict=True) if sign == -1}
+        chosen = sorted(badness, key=lambda query: (badness[query], query))[:count]
         return [Worst(query, self.texts.get(query), values[query], gains.get(query)) for query in chosen]
 
 

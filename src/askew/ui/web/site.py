@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from askew.core.errors import DataError
 from askew.core.store.store import Store
@@ -104,35 +104,21 @@ _MOST_TABLES = 8
 _log = logging.getLogger("askew.ui.web")
 
 
-@dataclass(frozen=True)
-class ToReformulate:
-    """A query to reformulate, and how to show its reformulations."""
-
-    explorer: Explorer
-    query: str
-    show: Callable[[Alternatives], bytes]
-
-
-def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
+def reformulate_together(explorer: Explorer, queries: Sequence[str]) -> list[Alternatives | Exception]:
     """Reformulate queries together. An internal error on one query does not affect the others."""
-    found: Sequence[Alternatives | Exception]
     try:
-        found = asked[0].explorer.reformulate_many([one.query for one in asked])
+        return list(explorer.reformulate_many(queries))
     except Exception as error:
         # The message may contain a query, so only the kind and the place are logged.
         _log.warning("reformulating %d queries together failed: %s at %s; each query is reformulated alone",
-                     len(asked), type(error).__name__, place_of(error))  # fmt: skip
-        found = [_made(one.explorer.reformulate, one.query) for one in asked]
-    return [
-        each if isinstance(each, Exception) else _made(one.show, each) for one, each in zip(asked, found, strict=True)
-    ]
-
-
-def _made(make: Callable[[Any], T], of: Any) -> T | Exception:
-    try:
-        return make(of)
-    except Exception as error:
-        return error
+                     len(queries), type(error).__name__, place_of(error))  # fmt: skip
+    answers = list[Alternatives | Exception]()
+    for query in queries:
+        try:
+            answers.append(explorer.reformulate(query))
+        except Exception as error:
+            answers.append(error)
+    return answers
 
 
 class Site:
@@ -144,7 +130,10 @@ class Site:
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
         self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
         # A language model takes seconds, so it has its own queue and searches do not wait for it.
-        self.writing = BatchWork(answer_all, limits.waiting, limits.cache_bytes, limits.wait_seconds)
+        self.writing = BatchWork[tuple[Explorer, str], Alternatives](
+            lambda items: reformulate_together(items[0][0], [query for _, query in items]),
+            limits.waiting, limits.cache_bytes, limits.wait_seconds,
+        )  # fmt: skip
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
@@ -185,7 +174,8 @@ class Site:
 
     async def reformulated(self, query: str, show: Callable[[Alternatives], bytes]) -> bytes:
         """Reformulate a query together with others that wait, and return what ``show`` makes of it."""
-        return await self.writing.join(ToReformulate(await self.explorer(), query, show))
+        alternatives = await self.writing.join((await self.explorer(), query))
+        return await asyncio.to_thread(show, alternatives)
 
     def store_of(self, opened: Opening) -> Store:
         """Return the store. The pairs of the demo are built if they are missing, which takes a while."""

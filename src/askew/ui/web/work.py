@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 _LATEST = 0.2
 MOST_TOGETHER, BATCH_SECONDS = 32, 0.25
 
@@ -98,7 +99,7 @@ class Work:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-class BatchWork(Work, Generic[Item]):
+class BatchWork(Work, Generic[Item, Result]):
     """As ``Work``, but requests that wait at the same time are answered together, which takes less time for each.
 
     ``answer`` returns an answer or an error for each item. A batch has at most ``MOST_TOGETHER`` items, and fewer if
@@ -106,18 +107,18 @@ class BatchWork(Work, Generic[Item]):
     """
 
     def __init__(
-        self, answer: Callable[[Sequence[Item]], Sequence[bytes | Exception]], waiting: int, cache_bytes: int,
+        self, answer: Callable[[Sequence[Item]], Sequence[Result | Exception]], waiting: int, cache_bytes: int,
         seconds: float = math.inf,
     ) -> None:  # fmt: skip
         super().__init__(1, waiting, cache_bytes, seconds)
         self._answer = answer
-        self._waiting = deque[tuple[Item, asyncio.Future[bytes]]]()
+        self._waiting = deque[tuple[Item, asyncio.Future[Result]]]()
         self._answering: asyncio.Task[None] | None = None
 
-    async def join(self, item: Item) -> bytes:
+    async def join(self, item: Item) -> Result:
         """Return the answer to an item, which joins the next batch; raise Busy at once if too many items wait."""
         self._admit(1)
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         # Counted until it is done, even if the client is gone.
         future.add_done_callback(lambda done: self._done(done, 1))
         self._waiting.append((item, future))
@@ -130,7 +131,7 @@ class BatchWork(Work, Generic[Item]):
             most = max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1
             batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
             answer = partial(self._answer, [item for item, _ in batch])
-            answers: Sequence[bytes | BaseException]
+            answers: Sequence[Result | Exception]
             try:
                 answers = await asyncio.get_running_loop().run_in_executor(
                     self._pool, partial(self._timed, answer, len(batch))
@@ -138,7 +139,7 @@ class BatchWork(Work, Generic[Item]):
             except Exception as error:
                 answers = [error] * len(batch)
             for (_, future), result in zip(batch, answers, strict=True):
-                if isinstance(result, BaseException):
+                if isinstance(result, Exception):
                     future.set_exception(result)
                 else:
                     future.set_result(result)

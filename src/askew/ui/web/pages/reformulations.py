@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
 from askew.report import markup as n
-from askew.report.charts import UNDER, About, Plot, axis, line, numeric_frame, numeric_plot, picture, text, text_width
+from askew.report.charts import UNDER, About, axis, line, numeric_frame, numeric_plot, picture, text, text_width
 from askew.report.charts import mark as shape
 from askew.ui.explorer.answers import Alternatives, Answer, Variant
 from askew.ui.explorer.explorer import AGREEMENT_SAYS, TOP
@@ -19,53 +19,38 @@ from askew.ui.web.pages import parts as p
 # The shape, size and label of points. Group colors are not used for points.
 _KINDS = {"asked": (3, 7.0, "original query"), "rest": (0, 5.0, "reformulations")}
 _HEIGHT, _LEGEND = 250, 22.0
-Link = Callable[[Variant], str]
-Spots = Mapping[str, tuple[float, float]]
 
 
-def scatter(found: Alternatives, link: Link, label: str) -> Markup:
+def scatter(found: Alternatives, link: Callable[[Variant], str], label: str) -> Markup:
     """Draw the chart. If lean is signed, the middle is balance. ``label`` is the label of the y axis."""
-    every = (*found.candidates, found.original)
-    spots = {one.variant_id: place for one in every if (place := _place(found, one)) is not None}
+    points = [(one, one.values.get(found.lean), one.values.get(found.effectiveness)) for one in found.candidates]
+    points.append((found.original, *(found.original.values.get(name) for name in (found.lean, found.effectiveness))))
+    drawable = [(one, x, y) for one, x, y in points if x is not None and y is not None]
+    xs = [x for _, x, _ in drawable]
     signed, groups = found.setting.signed, found.setting.groups
-    widest = max((abs(x) for x, _ in spots.values()), default=1.0) or 1.0
+    widest = max(map(abs, xs), default=1.0) or 1.0
     sides = f"← {groups[0]} · {found.lean} · {groups[-1]} →"
     plain = f"{found.lean} ({found.better[found.lean]} is better)"
-    across = axis(sides, [-widest, widest]) if signed else axis(plain, [x for x, _ in spots.values()], zero=True)
-    upright = axis(label, [y for _, y in spots.values()], zero=True, most=5)
+    across = axis(sides, [-widest, widest]) if signed else axis(plain, xs, zero=True)
+    upright = axis(label, [y for *_, y in drawable], zero=True, most=5)
     plot = numeric_plot(across, upright, _HEIGHT, _LEGEND)
-    drawn = [
-        *([line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if signed else []),
-        _points(plot, found, spots, "rest", found.candidates, link),
-        _points(plot, found, spots, "asked", [found.original], None),
-    ]
-    about = About("candidates", "Reformulations by effectiveness and lean", _told(found))
-    return picture(about, 460, plot.bottom + UNDER, _legend(), numeric_frame(plot, across, upright), *drawn)
-
-
-def _place(found: Alternatives, one: Variant) -> tuple[float, float] | None:
-    x, y = one.values.get(found.lean), one.values.get(found.effectiveness)
-    return None if x is None or y is None else (x, y)
-
-
-def _points(
-    plot: Plot, found: Alternatives, spots: Spots, kind: str, chosen: Sequence[Variant], link: Link | None
-) -> Markup:
-    number, size, _ = _KINDS[kind]
-    drawn = []
-    for one in chosen:
-        if one.variant_id not in spots:
-            continue
-        x, y = spots[one.variant_id]
+    drawn: dict[str, list[Markup]] = {"rest": [], "asked": []}
+    for one, x, y in drawable:
         words = f"{one.text}: {found.effectiveness} {y:.3f}, {found.lean} {x:+.3f}"
+        kind = "asked" if one is found.original else "rest"
+        number, size, _ = _KINDS[kind]
         inner = [tag("title", words), shape(number, plot.x(x), plot.y(y), size)]
-        if link is None:
-            drawn.append(tag("g", *inner))
-        else:
-            drawn.append(
-                element("a", *inner, href=link(one), class_="point", data_key=one.variant_id, aria_label=words)
-            )
-    return tag("g", *drawn, class_=f"points-{kind}")
+        linked = {"href": link(one), "class_": "point", "data_key": one.variant_id, "aria_label": words}
+        drawn[kind].append(tag("g", *inner) if kind == "asked" else element("a", *inner, **linked))
+    balance = [line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if signed else []
+    series = [tag("g", *marks, class_=f"points-{kind}") for kind, marks in drawn.items()]
+    words = (
+        f"{len(found.candidates)} reformulations. Across: {found.lean}. "
+        f"Up: {found.effectiveness}. {found.setting.sign} The table has the same values."
+    )
+    about = About("candidates", "Reformulations by effectiveness and lean", words)
+    frame = numeric_frame(plot, across, upright)
+    return picture(about, 460, plot.bottom + UNDER, _legend(), frame, *balance, *series)
 
 
 def _legend() -> Markup:
@@ -74,13 +59,6 @@ def _legend() -> Markup:
         parts += [tag("g", shape(number, x + 4, 9, size), class_=f"points-{kind}"), text(x + 16, 13, words)]
         x += 16 + text_width(words) + 18
     return tag("g", *parts)
-
-
-def _told(found: Alternatives) -> str:
-    return (
-        f"{len(found.candidates)} reformulations. Across: {found.lean}. "
-        f"Up: {found.effectiveness}. {found.setting.sign} The table has the same values."
-    )
 
 
 # The number of reformulations shown; others are folded.
