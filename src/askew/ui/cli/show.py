@@ -244,7 +244,7 @@ def _show_preset(name: str) -> dict[str, Any]:
 
 def _show_plugin(kind: str, name: str) -> dict[str, Any]:
     check_name(kind, name, names(kind))
-    facts = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
+    facts: dict[str, Any] = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
     if kind != "ranker":
         return {**facts, "settings": settings_of(kind, name)}
     facts["settings when searching"] = settings_of(kind, name)

@@ -23,8 +23,8 @@ _HEIGHT, _LEGEND = 250, 22.0
 
 def scatter(found: Alternatives, link: Callable[[Variant], str], label: str) -> Markup:
     """Draw the chart. If lean is signed, the middle is balance. ``label`` is the label of the y axis."""
-    points = [(one, one.values.get(found.lean), one.values.get(found.effectiveness)) for one in found.candidates]
-    points.append((found.original, *(found.original.values.get(name) for name in (found.lean, found.effectiveness))))
+    every = (*found.candidates, found.original)
+    points = [(one, one.values.get(found.lean), one.values.get(found.effectiveness)) for one in every]
     drawable = [(one, x, y) for one, x, y in points if x is not None and y is not None]
     xs = [x for _, x, _ in drawable]
     signed, groups = found.setting.signed, found.setting.groups
