@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.core.measure import gain_column
 from askew.core.store.manifest import key_of
 from askew.core.store.store import Store
 from askew.data.collection import demo_files
@@ -21,6 +22,7 @@ from askew.ui.explorer.opening import Sources, open_sources
 from askew.ui.explorer.pairs import PairFilter, as_tsv, datasets, open_pairs
 from askew.ui.explorer.plan import plan_of, step_of
 from askew.ui.explorer.runs import audit
+from conftest import DECIDING
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
         (PairFilter(method="rewrite", label="4"), (pl.col("method") == "rewrite") & (pl.col("label") == 4)),
         (
             PairFilter(group="4", lean_min=0.1),
-            (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),
+            (pl.col("group") == 4) & (pl.col(gain_column(DECIDING)) >= 0.1),
         ),
         (PairFilter(text="%_[("), pl.lit(False)),
     ],
