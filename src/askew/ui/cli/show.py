@@ -14,10 +14,8 @@ import typer
 
 from askew.core.address import HIDDEN, Address, is_secret_name, without_secret_values
 from askew.core.errors import StoreError, check_name
-from askew.core.groups import RESOLVERS, resolver_id
 from askew.core.lexicon import load_lexicon, shipped_lexicons
 from askew.core.measure import Measure
-from askew.core.plugins import about, load, names, origin, settings_of
 from askew.ui.cli import options as o
 from askew.ui.cli.render import print_records, say, say_json
 
@@ -122,15 +120,21 @@ def _presets() -> list[dict[str, Any]]:
 
 
 def _tokenizers() -> list[dict[str, Any]]:
-    texts = {name: load("tokenizer", name).__doc__ or "no description" for name in names("tokenizer")}
-    return [{"name": name, "about": text.splitlines()[0]} for name, text in texts.items()]
+    from askew.core.plugins import load, names
+
+    about = {name: load("tokenizer", name).__doc__ or "no description" for name in names("tokenizer")}
+    return [{"name": name, "about": text.splitlines()[0]} for name, text in about.items()]
 
 
 def _resolvers() -> list[dict[str, Any]]:
+    from askew.core.groups import RESOLVERS, resolver_id
+
     return [{"name": name, "id": resolver_id(name), "about": RESOLVERS[name].about} for name in RESOLVERS]
 
 
 def _rankers() -> list[dict[str, Any]]:
+    from askew.core.plugins import about, names, settings_of
+
     indexed = names("index")
     rows = []
     for name in names("ranker"):
@@ -140,6 +144,8 @@ def _rankers() -> list[dict[str, Any]]:
 
 
 def _plugins_of(kind: str) -> list[dict[str, Any]]:
+    from askew.core.plugins import about, names
+
     return [{"name": name, "about": about(kind, name)} for name in names(kind)]
 
 
@@ -150,6 +156,7 @@ def _recipes() -> list[dict[str, Any]]:
 
 
 def _plugins() -> list[dict[str, Any]]:
+    from askew.core.plugins import names, origin
     from askew.core.protocols import KINDS
 
     return [{"name": name, "kind": kind, "from": origin(kind, name)} for kind in KINDS for name in names(kind)]
@@ -157,8 +164,9 @@ def _plugins() -> list[dict[str, Any]]:
 
 _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "lexicons": _lexicons, "measures": _measures, "presets": _presets, "tokenizers": _tokenizers,
-    "resolvers": _resolvers, "rankers": _rankers, "mitigation": partial(_plugins_of, "mitigation"),
-    **{f"{kind}s": partial(_plugins_of, kind) for kind in ("reformulator", "filter", "classifier", "log_format")},
+    "resolvers": _resolvers, "rankers": _rankers, "reformulators": partial(_plugins_of, "reformulator"),
+    "filters": partial(_plugins_of, "filter"), "classifiers": partial(_plugins_of, "classifier"),
+    "mitigation": partial(_plugins_of, "mitigation"), "log_formats": partial(_plugins_of, "log_format"),
     "recipes": _recipes, "plugins": _plugins,
 }  # fmt: skip
 
@@ -242,16 +250,24 @@ def _show_preset(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show_plugin(kind: str, name: str) -> dict[str, Any]:
-    check_name(kind, name, names(kind))
-    facts: dict[str, Any] = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
-    if kind != "ranker":
-        return {**facts, "settings": settings_of(kind, name)}
-    facts["settings when searching"] = settings_of(kind, name)
+def _show_ranker(name: str) -> dict[str, Any]:
+    from askew.core.plugins import about, names, origin, settings_of
+
+    check_name("ranker", name, names("ranker"))
+    facts: dict[str, Any] = {"ranker": name, "about": about("ranker", name), "from": origin("ranker", name)}
+    facts["settings when searching"] = settings_of("ranker", name)
     if name in names("index"):
-        indexing = settings_of("index", name).items()
-        facts["settings when indexing"] = {key: about for key, about in indexing if key not in ("documents", "folder")}
+        made = settings_of("index", name)
+        facts["settings when indexing"] = {key: made[key] for key in made if key not in ("documents", "folder")}
     return facts
+
+
+def _show_plugin(kind: str, name: str) -> dict[str, Any]:
+    from askew.core.plugins import about, names, origin, settings_of
+
+    check_name(kind, name, names(kind))
+    facts = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
+    return {**facts, "settings": settings_of(kind, name)}
 
 
 def _show_recipe(name: str) -> dict[str, Any]:
@@ -275,7 +291,8 @@ def _show_store(name: str) -> dict[str, Any]:
 
 
 _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "recipe": _show_recipe,
+    "lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "ranker": _show_ranker,
+    "recipe": _show_recipe, "reformulator": partial(_show_plugin, "reformulator"),
+    "filter": partial(_show_plugin, "filter"), "classifier": partial(_show_plugin, "classifier"),
     "store": _show_store,
-    **{kind: partial(_show_plugin, kind) for kind in ("ranker", "reformulator", "filter", "classifier")},
 }  # fmt: skip
