@@ -147,14 +147,13 @@ def test_search_shows_marks_bars_measures_and_candidates(client):
 def test_search_says_that_agreement_is_a_proxy(client):
     text = client.get("/", params={"q": "women nursing school", "reformulations": "now"}).text
     assert "A proxy." in text and "no judgements" in text and "retrieves" not in text
-    assert "most agreement" in text and "most effective" not in text
 
 
 def test_search_says_why_gender_is_warranted_and_by_which_rule(client):
     assert "bodies, birth" in client.get("/", params={"q": "prostate cancer screening for men"}).text
     assert "names a person" in client.get("/", params={"q": "henry viii and his wives"}).text
     added = client.get("/", params={"q": "best running shoes for women"}).text
-    assert 'class="notice plain"' in added and 'to=best+running+shoes"' in added
+    assert 'class="notice plain"' in added
     assert 'class="notice plain"' not in client.get("/", params={"q": JUDGED}).text
 
 
