@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.measure import Measure
-from askew.core.protocols import Inputs, Parameter
+from askew.core.protocols import DocMentions, Inputs, Parameter
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
     DIFFERENCE,
     GroupDifference,
-    counted_lists,
     lean_of,
     lean_parameters,
-    on_relevant,
     relevance_parameters,
     rounded,
     text,
@@ -65,12 +63,13 @@ class _Running(GroupDifference):
         **lean_parameters("rekabsaz2020"),
     }
 
+    def lean(self, measure: Measure, mentions: DocMentions) -> Floats:
+        """The difference of the groups' magnitudes."""
+        return lean_of(measure, magnitudes(text(measure, "kind"), mentions.counts), mentions.groups)
+
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query without any document that has a text."""
-        mentions, rankings = counted_lists(measure, inputs)
-        lean = lean_of(measure, magnitudes(text(measure, "kind"), mentions.counts), mentions.groups)
-        lean = np.append(lean, 0.0)  # the value of the padding, which is document -1
-        rankings = on_relevant(measure, inputs, rankings)
+        rankings, lean = self.read(measure, inputs)
         sign = text(measure, "sign")
         values = np.full(len(rankings), np.nan)
         for rows, part in rankings.parts():
@@ -100,6 +99,10 @@ class _RaB(_Running):
     name = "RaB"
     about = "rank bias: mean lean of the top t documents, where t is the cutoff"
 
+    def weights(self, measure: Measure, rankings: Rankings) -> Floats:
+        """1 / T."""
+        return 1.0 / np.repeat(rankings.lengths, rankings.lengths)
+
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
         last = np.full(len(rankings), np.nan)
@@ -113,6 +116,12 @@ class _ARaB(_Running):
 
     name = "ARaB"
     about = "average rank bias: mean of RaB@1, RaB@2, ..., RaB@t, where t is the cutoff"
+
+    def weights(self, measure: Measure, rankings: Rankings) -> Floats:
+        """Rank r counts 1 / i in each RaB_i with i >= r: (H_T - H_(r-1)) / T, with harmonic numbers H."""
+        lengths = np.repeat(rankings.lengths, rankings.lengths)
+        harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(lengths.max(initial=0)) + 1))])
+        return np.asarray((harmonic[lengths] - harmonic[rankings.ranks() - 1]) / lengths)
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:

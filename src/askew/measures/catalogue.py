@@ -17,7 +17,7 @@ from askew.core.groups import ANY, WHO, Groups, classes_of, resolver_id
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
 from askew.core.protocols import MeasureFamily
-from askew.measures.common import pick_groups
+from askew.measures.common import NONE, pick_groups
 from askew.measures.effectiveness import COLUMNAR, effectiveness_names, find_effectiveness
 
 # Measures as Python objects: ``nDCG @ 10``, ``ARaB("tf", sign="abs") @ 10``, ``RR(rel=2) @ 10``.
@@ -149,6 +149,8 @@ class MeasureRequest:
     def bounds(self) -> Bounds:
         """The lowest and the highest value that a query can have; infinite if the family does not state them."""
         low, high = self.family.bounds(self.measure) if hasattr(self.family, "bounds") else UNBOUNDED
+        if self.measure.param("excess", NONE) != NONE:
+            low, high = low - high, high - low
         digits = self.measure.param("digits")
         if not isinstance(digits, int):
             return low, high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +40,30 @@ DIFFERENCE = (
 )
 
 
+# The value of the parameter ``excess`` for the plain value.
+NONE = "none"
+EXCESS = {
+    "excess": Parameter(
+        NONE,
+        "'none' is the value itself; otherwise its excess over the value expected by chance, if the direction of each "
+        "article were drawn with the shares of the groups in the 'collection', in the 'retrieved' articles, in the "
+        "'relevant' articles, or given ones, such as 'female:0.4,male:0.6'",
+        quiet=True,
+    ),
+    "units": Parameter(
+        "articles",
+        "what has one direction, if the parameter 'excess' is used: 'articles' (passages of one article, and "
+        "near-duplicates, together) or 'documents'",
+        ("articles", "documents"),
+        quiet=True,
+    ),
+}
+
+
 def lean_parameters(lexicon: str) -> dict[str, Parameter]:
     """The parameters that every lean measure has."""
     return {
+        **EXCESS,
         "lexicon": Parameter(lexicon, "the lexicon that says which words name which group"),
         "tokens": Parameter(TOKENIZER, "the name of the tokenizer"),
         "overlap": Parameter(
@@ -229,10 +251,26 @@ def lean_of(measure: Measure, per_group: Floats, groups: tuple[str, ...]) -> Flo
 
 
 class GroupDifference:
-    """The base class of measures that are a difference of two groups, signed or absolute."""
+    """The base class of measures that are a difference of two groups, signed or absolute.
+
+    The signed value of a list is the sum over its documents of ``lean`` times ``weights``.
+    """
 
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
+
+    def lean(self, measure: Measure, mentions: DocMentions) -> Floats:
+        """The lean of each document."""
+        raise NotImplementedError
+
+    def weights(self, measure: Measure, rankings: Rankings) -> Floats:
+        """The weight of each ranked document in the value of its list."""
+        raise NotImplementedError
+
+    def read(self, measure: Measure, inputs: Inputs) -> tuple[Rankings, Floats]:
+        """The documents that count, and the lean by document; the last value is that of the padding, document -1."""
+        mentions, rankings = counted_lists(measure, inputs)
+        return on_relevant(measure, inputs, rankings), np.append(self.lean(measure, mentions), 0.0)
 
     def direction(self, measure: Measure) -> Direction:
         """A signed lean is best at zero. For an absolute lean, lower is better."""
@@ -245,21 +283,34 @@ class GroupDifference:
         return (0.0 if one_sided else -most), most
 
 
-def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:
-    """The share that each group should have."""
-    asked = text(measure, "targets")
+def directions_of(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """The group that each document names most; -1 if it names none, or several equally often."""
+    most = counts.max(axis=1, keepdims=True, initial=0)
+    single = ((counts == most).sum(axis=1) == 1) & (most[:, 0] > 0)
+    return np.where(single, counts.argmax(axis=1), -1)
+
+
+def even_shares(counts: npt.NDArray[np.integer[Any]] | Floats) -> Floats:
+    """The counts as shares; equal shares if all counts are 0."""
+    total = counts.sum()
+    return np.asarray(counts / total if total else np.full(len(counts), 1.0 / len(counts)), np.float64)
+
+
+def target_shares(measure: Measure, groups: tuple[str, ...], key: str = "targets") -> Floats:
+    """The share of each group in a parameter: by default, the share that it should have."""
+    asked = text(measure, key)
     if asked == "equal":
         return np.full(len(groups), 1.0 / len(groups))
     try:
         shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
     except ValueError:
         raise ConfigError(
-            f"measure {measure.name}: the parameter 'targets' has the form 'female:0.5,male:0.5', found {asked!r}"
+            f"measure {measure.name}: the parameter '{key}' has the form 'female:0.5,male:0.5', found {asked!r}"
         ) from None
     even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
     if set(shares) != set(groups) or not even:
         raise ConfigError(
-            f"measure {measure.name}: the parameter 'targets' needs a share for each of the groups "
+            f"measure {measure.name}: the parameter '{key}' needs a share for each of the groups "
             f"{', '.join(groups)}, and the shares must sum to 1; found {asked!r}"
         )
     return np.array([shares[group] for group in groups])

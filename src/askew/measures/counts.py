@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,7 @@ from askew.core.files import fingerprint
 from askew.core.groups import ANY, Groups, resolver_id
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.protocols import DocMentions
+from askew.core.ranking import Floats
 from askew.core.store.manifest import Manifest
 from askew.core.store.steps import StepOutcome, run_step, step_key
 from askew.core.store.store import Store
@@ -29,6 +31,7 @@ from askew.data.documents import bytes_of, documents_at, read_documents
 from askew.data.files import Meter
 from askew.data.memory import documents_in_memory
 from askew.measures.catalogue import Catalogue, find_preset
+from askew.measures.common import directions_of, even_shares
 from askew.measures.mentions import ClippedCounter, MentionCounter, counter_for
 from askew.measures.requested import CountKey, default_measures, fields_of, keys_of, measure_list, reads_as_published
 from askew.measures.resolver import Counters, ResolvedCounter, ResolvedMentions
@@ -306,6 +309,44 @@ def _refuse_twice(
         twice = doc_ids[int(again[0])].as_py()
         raise DataError(f"{source.name}: the document {twice!r} occurs more than once; keep one")
     seen[places] = True
+
+
+# A resolver is slow, so that the shares of a class are those of a sample of the documents that name a group.
+_SHARES_SAMPLE = 2_000
+
+
+def group_shares(source: DocumentSource, lexicon: Lexicon, key: CountKey, columns: Sequence[int]) -> Floats:
+    """Shares of groups in a source: of its documents that name one group most (row 0), and of its words (row 1).
+
+    For classes of mentions, the documents are a sample of those that name a group: those with the lowest hashes.
+    """
+    totals = np.zeros((2, len(columns)), np.int64)
+
+    def add(counts: npt.NDArray[np.int32]) -> None:
+        compared = counts[:, list(columns)]
+        directions = directions_of(compared)
+        totals[0] += np.bincount(directions[directions >= 0], minlength=len(columns))
+        totals[1] += compared.sum(axis=0)
+
+    manifest = source.stored(lexicon, key)
+    if manifest is not None:
+        for part in source.read_stored(manifest):
+            add(counts_of(part, key.who)[1])
+    elif key.who == ANY:
+        counter = counter_for(lexicon, key.tokens, key.overlap)
+        for batch in source.batches():
+            add(counter.count(batch["text"]).counts)
+    else:
+        plain, sample = counter_for(lexicon, key.tokens, key.overlap), None
+        for batch in source.batches():
+            named = np.flatnonzero(plain.count(batch["text"]).counts.any(axis=1))
+            rows = pl.from_arrow(batch.select(["doc_id", "text"]).take(pa.array(named)))
+            assert isinstance(rows, pl.DataFrame)
+            rows = rows.with_columns(pl.col("doc_id").hash(0).alias("hash"))
+            sample = (rows if sample is None else pl.concat([sample, rows])).bottom_k(_SHARES_SAMPLE, by="hash")
+        if sample is not None:
+            add(Counters().of(lexicon, *key[1:]).count(sample["text"].to_arrow().cast(pa.string())).counts)
+    return np.stack([even_shares(row) for row in totals])
 
 
 def gather_texts(source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]) -> pa.Array:

@@ -22,6 +22,7 @@ from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
+    EXCESS,
     MOST_DIGITS,
     TARGETS,
     chosen_groups,
@@ -57,7 +58,7 @@ _NEUTRALITY = {
         ("zero", "missing"),
         quiet=True,
     ),
-    **lean_parameters("rekabsaz2021"),
+    **{key: value for key, value in lean_parameters("rekabsaz2021").items() if key not in EXCESS},
 }
 
 

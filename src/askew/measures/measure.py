@@ -28,9 +28,10 @@ from askew.data.judgements import QrelsFile
 from askew.data.layout import folder_and_split
 from askew.data.queries import read_queries
 from askew.data.runs import Run
+from askew.measures.articles import Articles
 from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, find_preset
 from askew.measures.common import MISSING, documents_read, known_to, way_of_reading
-from askew.measures.counts import DocumentSource, Progress, count_needed, gather_texts
+from askew.measures.counts import DocumentSource, Progress, count_needed, gather_texts, group_shares
 from askew.measures.decompose import Decomposition, decomposable, decompose_run
 from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED, relevance_level
 from askew.measures.lists import (
@@ -49,6 +50,7 @@ from askew.measures.requested import (
     MeasureLike,
     MeasuresLike,
     as_measure,
+    count_key,
     default_measures,
     fields_of,
     key_of,
@@ -393,8 +395,25 @@ def count_inputs(
         assert source is not None
         return gather_texts(source, doc_ids, needed)
 
+    shares: dict[tuple[CountKey, tuple[int, ...]], Floats] = {}
+
+    def shares_in_collection(one: Measure, columns: Sequence[int]) -> Floats:
+        assert source is not None
+        key = count_key(one), tuple(columns)
+        if key not in shares:
+            shares[key] = group_shares(source, lexicons[key[0].lexicon], *key)
+        return shares[key]
+
     relevance = RelevanceSource(judged, query_texts, texts)
-    scorer = Scorer(asked, doc_ids, None if source is None else counts.__getitem__, judged, relevance)
+    articles = Articles(
+        doc_ids,
+        lambda docs: [text or "" for text in relevance.texts.take(docs).to_pylist()],
+        lambda: np.flatnonzero(needed & ~np.asarray(relevance.texts.is_null())),
+    )
+    scorer = Scorer(
+        asked, doc_ids, None if source is None else counts.__getitem__, judged, relevance, articles=articles.of,
+        shares=shares_in_collection,
+    )  # fmt: skip
     notes = []
     if measured.background is not None:
         scorer.set_background(universe.lists(measured.background))

@@ -136,9 +136,12 @@ def default_measures(preset: Preset | None, qrels: bool, docs: bool) -> list[str
 
 def key_of(asked: MeasureRequest) -> CountKey | None:
     """The key of the count that a measure needs; None if it needs none."""
-    if "mentions" not in asked.family.reads:
-        return None
-    param = asked.measure.param
+    return count_key(asked.measure) if "mentions" in asked.family.reads else None
+
+
+def count_key(measure: Measure) -> CountKey:
+    """The key of the count of a complete measure of lean."""
+    param = measure.param
     key = CountKey(str(param("lexicon")), str(param("tokens")), str(param("overlap")))
     who = str(param("who", ANY))
     return key if who == ANY else key._replace(who=who, resolver=str(param("resolver")))

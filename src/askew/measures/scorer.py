@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.core.measure import Measure
 from askew.core.protocols import DocMentions, Inputs
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
+from askew.measures.chance import chance
+from askew.measures.common import NONE
 from askew.measures.lists import JudgedQueries
 from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import CountKey, keys_of
@@ -23,17 +26,20 @@ class Scorer:
 
     ``doc_ids`` has the document ids by ordinal. ``count`` returns the mentions for a key; documents beyond its counts
     have no text. ``judged`` has the judgements, ``relevance`` adds estimates. A measure raises an error if an input
-    that it needs is missing. ``id_ranks`` returns the ranks of the ids if they are already known.
+    that it needs is missing. ``id_ranks`` returns the ranks of the ids if they are already known. ``articles`` and
+    ``shares`` are those of ``Inputs``.
     """
 
     def __init__(
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
         count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
         relevance: RelevanceSource | None = None, id_ranks: Callable[[], Ints | None] | None = None,
+        articles: Callable[[Ints], Ints] | None = None,
+        shares: Callable[[Measure, Sequence[int]], Floats] | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
         self._count, self._judged, self._relevance = count, judged, relevance
-        self._find_ranks = id_ranks
+        self._find_ranks, self._articles, self._shares = id_ranks, articles, shares
         self._counted: dict[CountKey, DocMentions] = {}
         self._background: dict[str, Rankings] | None = None
 
@@ -64,11 +70,19 @@ class Scorer:
         background = self._background_of(lists, wanted)
         source = self._relevance
         relevance = None if source is None else lambda ranked, *how: source.probabilities(ranked, queries, *how)
-        return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background, relevance)
+        return Inputs(
+            name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background, relevance,
+            self._articles, self._shares,
+        )  # fmt: skip
 
     def values(self, inputs: Inputs, wanted: Sequence[MeasureRequest]) -> dict[str, Floats]:
         """The values of some measures, by measure text."""
-        return {one.text: np.asarray(one.family.score(one.measure, inputs), np.float64) for one in wanted}
+        return {
+            one.text: chance(one.family, one.measure, inputs).excess
+            if one.measure.param("excess", NONE) != NONE
+            else np.asarray(one.family.score(one.measure, inputs), np.float64)
+            for one in wanted
+        }
 
     def order(self, lists: Rankings) -> Ints:
         """The order in which measures read the entries of the lists."""

@@ -14,16 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from askew.core.measure import Measure
-from askew.core.protocols import Inputs, Parameter
-from askew.core.ranking import Floats
+from askew.core.protocols import DocMentions, Inputs, Parameter
+from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
     DIFFERENCE,
     GroupDifference,
-    counted_lists,
     lean_of,
     lean_parameters,
     number,
-    on_relevant,
     relevance_parameters,
     rounded,
     text,
@@ -62,11 +60,16 @@ class _LexiconShare(GroupDifference):
         **lean_parameters("gender"),
     }
 
+    def lean(self, measure: Measure, mentions: DocMentions) -> Floats:
+        """The difference of the groups' shares of the tokens."""
+        return lean_of(measure, mentions.counts / np.maximum(mentions.tokens, 1)[:, None], mentions.groups)
+
+    def weights(self, measure: Measure, rankings: Rankings) -> Floats:
+        """The scale / T."""
+        return number(measure, "scale") / np.repeat(rankings.lengths, rankings.lengths)
+
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        mentions, rankings = counted_lists(measure, inputs)
-        shares = mentions.counts / np.maximum(mentions.tokens, 1)[:, None]
-        lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
-        rankings = on_relevant(measure, inputs, rankings)
+        rankings, lean = self.read(measure, inputs)
         values = np.zeros(len(rankings))
         for rows, part in rankings.parts():
             for _, docs, _ in part.columns(measure.cutoff):

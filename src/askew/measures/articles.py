@@ -1,0 +1,128 @@
+"""Articles: which documents belong together, so that their directions are not independent.
+
+Passages of one article and near-duplicates name the same people. Three rules, the first that applies to most documents:
+
+``ids``       the id before its last ``:`` or ``#`` and a number: ``Snow-man:1`` is passage 1 of ``Snow-man``
+``headings``  the heading before `` -- `` or a line break at the beginning of the text
+``words``     texts with similar words: a document joins the article whose first document is most similar (cosine of
+              TF-IDF vectors of at least ``SIMILAR``), or begins a new article
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from askew.core.ranking import Ints
+
+SIMILAR = 0.2
+# A rule applies if at least this share of the documents has its form.
+_MOST = 0.9
+_ID = re.compile(r"(.+)[:#]\d+$", re.DOTALL)
+_HEADING = re.compile(r"\s*(\S.{0,118}?)(?: -- |\n)")
+_WORD = re.compile(r"[^\W_]{3,}")
+# Words of more than this share of the documents say little about the article, and would make most pairs similar.
+_COMMON = 0.02
+# The words with the largest weights represent a text.
+_TERMS = 25
+_BLOCK = 512
+
+
+class Articles:
+    """Numbers the articles of documents. ``texts`` returns the texts of documents by their ordinals.
+
+    ``first`` returns the documents that are numbered together at first; others that come later join their articles.
+    """
+
+    def __init__(
+        self, doc_ids: pa.Array, texts: Callable[[Ints], Sequence[str]], first: Callable[[], Ints] | None = None
+    ) -> None:
+        self._doc_ids, self._texts, self._first = doc_ids, texts, first
+        self._number: dict[int, int] = {}
+        self._by_name: dict[str, int] | None = None
+        self._rule: re.Pattern[str] | None = None
+        self._vocabulary: dict[str, int] = {}
+        self._idf: list[float] = []
+        self._leaders: list[sparse.csr_array] = []
+
+    def of(self, docs: Ints) -> Ints:
+        """The number of each document's article. Documents that were numbered before keep their number."""
+        if self._by_name is None and self._first is not None:
+            self._add(self._first())
+        new = np.array([doc for doc in np.unique(docs).tolist() if doc not in self._number], np.int64)
+        if len(new):
+            self._add(new)
+        return np.array([self._number[doc] for doc in docs.tolist()], np.int64)
+
+    def _add(self, docs: Ints) -> None:
+        texts = self._texts(docs)
+        ids = self._doc_ids.take(pa.array(docs)).to_pylist()
+        if self._by_name is None:
+            self._by_name = {}
+            for rule, names in ((_ID, ids), (_HEADING, texts)):
+                if self._rule is None and sum(rule.match(name) is not None for name in names) >= _MOST * len(docs):
+                    self._rule = rule
+            if self._rule is None:
+                self._learn(texts)
+        if self._rule is None:
+            for doc, number in zip(docs.tolist(), self._similar(texts), strict=True):
+                self._number[doc] = number
+            return
+        for doc, name, own in zip(docs.tolist(), ids if self._rule is _ID else texts, ids, strict=True):
+            match = self._rule.match(name)
+            article = f"\0{own}" if match is None else match[1]
+            self._number[doc] = self._by_name.setdefault(article, len(self._by_name))
+
+    def _learn(self, texts: Sequence[str]) -> None:
+        frequency = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))
+        most = max(2.0, _COMMON * len(texts))
+        kept = [(word, count) for word, count in sorted(frequency.items()) if count <= most]
+        self._vocabulary = {word: number for number, (word, _) in enumerate(kept)}
+        self._idf = [math.log(len(texts) / count) for _, count in kept]
+
+    def _vectors(self, texts: Sequence[str]) -> sparse.csr_array:
+        rows, columns, values = [], [], []
+        for row, text in enumerate(texts):
+            words = Counter(word for word in _WORD.findall(text.lower()) if word in self._vocabulary)
+            weights = [
+                ((1.0 + math.log(count)) * self._idf[self._vocabulary[word]], self._vocabulary[word])
+                for word, count in words.items()
+            ]
+            for weight, column in heapq.nlargest(_TERMS, weights):
+                rows.append(row)
+                columns.append(column)
+                values.append(weight)
+        found = sparse.csr_array((values, (rows, columns)), shape=(len(texts), len(self._vocabulary)))
+        lengths = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
+        return sparse.csr_array(sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ found)
+
+    def _similar(self, texts: Sequence[str]) -> list[int]:
+        vectors = self._vectors(texts)
+        numbers: list[int] = []
+        for start in range(0, len(texts), _BLOCK):
+            block = vectors[start : start + _BLOCK]
+            count = len(self._leaders)
+            known = np.zeros((block.shape[0], 0))
+            if count:
+                known = (block @ sparse.vstack(self._leaders).T).toarray()
+            within = (block @ block.T).toarray()
+            own: dict[int, int] = {}
+            for row in range(block.shape[0]):
+                before = int(known[row].argmax()) if count else -1
+                later = next((number for other, number in own.items() if within[row, other] >= SIMILAR), None)
+                if before >= 0 and known[row, before] >= SIMILAR:
+                    numbers.append(before)
+                elif later is not None:
+                    numbers.append(later)
+                else:
+                    own[row] = len(self._leaders)
+                    numbers.append(own[row])
+                    self._leaders.append(block[[row]])
+        return numbers
