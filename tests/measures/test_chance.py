@@ -53,7 +53,7 @@ def test_exact_expectations_and_p_values_equal_those_of_all_directions(counts, t
     source = f"male:{share!r},female:{1 - share!r}"
     inputs = inputs_of(counts, [list(range(len(counts)))])
     found = by_chance(text, inputs, source)
-    request, null = asked(text), chances._Null(asked(text).family, asked(text).measure, inputs, source)
+    request, null = asked(text), chances.Null(asked(text).family, asked(text).measure, inputs, source)
     values, weights = [], []
     for drawn in itertools.product((0, 1), repeat=null.units):
         turned = np.array([new != own for new, own in zip(drawn, null.own, strict=True)], np.bool_)
@@ -95,7 +95,7 @@ def test_resampled_expectations_agree_with_exact_ones_within_their_error():
     inputs = inputs_of(counts, [rng.permutation(60)[:10].tolist() for _ in range(30)])
     request = asked("ARaB(tf,sign=abs)@10")
     exact = chance(request.family, request.measure, inputs)
-    null = chances._Null(request.family, request.measure, inputs, "collection")
+    null = chances.Null(request.family, request.measure, inputs, "collection")
     drawn = chances._resampled(request.family, request.measure, inputs, null, exact.values)
     assert exact.error == 0 and drawn.error > 0
     assert abs(np.nanmean(drawn.expected - exact.expected)) < 4 * drawn.error

@@ -109,13 +109,13 @@ def bare(measure: Measure) -> Measure:
 def chance(family: Any, measure: Measure, inputs: Inputs, source: str = "collection") -> Chance:
     """Compare the values of a measure of lean with those expected by chance."""
     named = text(measure, "excess") if measure.param("excess") else NONE
-    null = _Null(family, measure, inputs, source if named == NONE else named)
+    null = Null(family, measure, inputs, source if named == NONE else named)
     values = np.asarray(family.score(bare(measure), inputs), np.float64)
     linear = _Linear.of(family, measure, inputs, null)
     return _resampled(family, measure, inputs, null, values) if linear is None else linear.chance(values)
 
 
-class _Null:
+class Null:
     """The directions of articles, and the shares with which they are drawn."""
 
     def __init__(self, family: Any, measure: Measure, inputs: Inputs, source: str) -> None:
@@ -211,12 +211,12 @@ class _Linear:
     lists: Ints
     units: Ints
     amounts: Floats
-    null: _Null
+    null: Null
     signed: bool
     size: int
 
     @classmethod
-    def of(cls, family: Any, measure: Measure, inputs: Inputs, null: _Null) -> _Linear | None:
+    def of(cls, family: Any, measure: Measure, inputs: Inputs, null: Null) -> _Linear | None:
         """The parts of the values; None if the measure is no such sum."""
         sign, digits = measure.param("sign"), measure.param("digits")
         if not isinstance(family, GroupDifference) or sign not in ("abs", "signed") or digits is not None:
@@ -299,7 +299,7 @@ def _share_as_large(drawn: Floats, observed: float, both_sides: bool) -> float:
     return float((1 + (drawn >= observed - _TIE).sum()) / (1 + len(drawn)))
 
 
-def _resampled(family: Any, measure: Measure, inputs: Inputs, null: _Null, values: Floats) -> Chance:
+def _resampled(family: Any, measure: Measure, inputs: Inputs, null: Null, values: Floats) -> Chance:
     """Expected values and p-values by drawing all directions ``DRAWS`` times."""
     rng = np.random.default_rng(SEED)
     plain = bare(measure)

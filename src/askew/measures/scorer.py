@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
@@ -115,6 +116,16 @@ class Scorer:
         ranks = np.empty(len(ids), np.int64)
         ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
         return ranks
+
+    @contextmanager
+    def with_mentions(self, key: CountKey, mentions: DocMentions) -> Iterator[None]:
+        """Score with other mentions for a key, for a while."""
+        kept = self.mentions(*key)
+        self._counted[key] = mentions
+        try:
+            yield
+        finally:
+            self._counted[key] = kept
 
     def mentions(self, *named: str) -> DocMentions:
         """The mentions for a key, for all documents. Documents without a text are marked as unknown."""

@@ -247,7 +247,12 @@ def _report(
         kept = kept_share(base_top, top_documents(one.hits))
         empty = int((np.diff(one.hits.offsets) == 0).sum())
         costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
-        scored.append(Scored(method, scorer.score(one.hits, only=texts), costs))
+        effect = None
+        if meter is not None and method.text != runner.base_text:
+            labeled(f"placebo: {method.text}")(0, 0)
+            again = (lambda search=searches[method]: search(lambda *_: None).hits) if runner.reads_counts(method) else None
+            effect = meter.effect(one.hits, again)
+        scored.append(Scored(method, scorer.score(one.hits, only=texts), costs, effect))
     complete = [
         BenchMeasure(one.text, one.signature, one.direction, one.bounds, one.judged)
         for one in scorer.asked

@@ -20,6 +20,7 @@ from askew.core.ranking import Floats
 from askew.measures.statistics.intervals import change_interval, size_bounds
 from askew.measures.statistics.significance import MEAN, NULLS, Paired, holm, paired
 from askew.report.table import CODE, Column, Table, TableView, measure_label, table
+from askew.study.bench.effects import Effect, effects_table
 from askew.study.bench.methods import MitigationMethod
 
 # Means that agree to this number of decimals are equal: the difference is a rounding error.
@@ -78,11 +79,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a method, or of one of its seeds: by measure, one value per query."""
+    """The scores of a method, or of one of its seeds: by measure, one value per query; and its effect on the lists."""
 
     method: MitigationMethod
     values: Values
     costs: Costs
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Row:
     pareto: frozenset[str]
     costs: Costs
     seeds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    effect: Effect | None = None
 
     @property
     def base(self) -> bool:
@@ -187,6 +190,11 @@ class BenchReport(TableView):
         head = [Column("method", CODE), *(Column(measure_label(one.text, one.direction)) for one in self.asked)]
         return table("bench", self.collection, head, rows)
 
+    def effects(self) -> Table | None:
+        """What each method does beyond chance and to each group; None if no measure of lean is such a sum."""
+        effects = {row.label: row.effect for row in self.rows if row.effect is not None}
+        return effects_table(effects) if effects else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         about = {"collection": self.collection, "queries": len(self.query_ids), "k": self.k, "agree": self.agree}
@@ -198,6 +206,7 @@ class BenchReport(TableView):
                 _method_facts(row)
                 | {"pareto_optimal": sorted(row.pareto)}
                 | {"measures": {name: _cell_facts(cell) for name, cell in row.cells.items()}}
+                | {"effect": None if row.effect is None else asdict(row.effect) | {"verdict": row.effect.verdict}}
                 for row in self.rows
             ],
             "rules": list(self.rules), "notes": list(self.notes),
@@ -244,7 +253,8 @@ def make_report(
             for one in asked
             if len(mine) > 1
         }
-        rows.append(Row(methods[text], cells[text], optimal[text], _mean_costs([one.costs for one in mine]), seeds))
+        costs = _mean_costs([one.costs for one in mine])
+        rows.append(Row(methods[text], cells[text], optimal[text], costs, seeds, mine[0].effect))
     more = [
         Note(
             f"{name}: means are over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value",
@@ -369,7 +379,7 @@ def pareto_optimal(
 
 SCORES = "tables/scores.parquet"
 _ABOUT = b"askew.bench"
-_VERSION = 1
+_VERSION = 2
 
 
 def write_scores(report: BenchReport) -> dict[str, bytes]:
@@ -392,7 +402,13 @@ def write_scores(report: BenchReport) -> dict[str, bytes]:
             }
             for one in report.asked
         ],
-        "methods": [{"method": _plain(one.method), "costs": asdict(one.costs)} for one in report.scored],
+        "methods": [
+            {
+                "method": _plain(one.method), "costs": asdict(one.costs),
+                "effect": None if one.effect is None else asdict(one.effect),
+            }
+            for one in report.scored
+        ],
     }  # fmt: skip
     table = pa.concat_tables(parts, promote_options="default").unify_dictionaries()
     kept = {**(table.schema.metadata or {}), _ABOUT: json.dumps(about).encode()}
@@ -430,7 +446,8 @@ def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
                 f"the queries of the method {one['method']['text']} differ from the queries of the base ranker"
             )
         values = {each.text: mine[each.text].fill_null(float("nan")).to_numpy().copy() for each in measures}
-        scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"])))
+        effect = None if one["effect"] is None else Effect(**one["effect"])
+        scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"]), effect))
     return make_report(
         about["collection"], ids, about["k"], about["agree"], measures, scored, about["rules"], about["notes"],
         about["groups"],

@@ -1,0 +1,161 @@
+"""What a mitigation method really does: lean beyond chance, the words of each group, lists that name nobody.
+
+Most of a mean |lean| is chance (see ``askew.measures.chance``), so that a method can reduce it without any bias in the
+lists. Each method is therefore also run on placebo lists: the same lists, with directions of articles drawn anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.measure import Direction
+from askew.core.protocols import DocMentions, Inputs
+from askew.core.ranking import Floats, Hits, Rankings
+from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.measures.chance import SEED, Null, chance
+from askew.measures.common import GroupDifference, mentions_for
+from askew.measures.requested import count_key
+from askew.measures.scorer import Scorer
+from askew.measures.statistics.significance import paired
+from askew.report.table import CODE, NAME, Cell, Column, Estimate, Table, table
+
+# How often the directions are drawn for the placebo lists, whose lean is a mean over all queries.
+PLACEBOS = 5
+# A method erases a group if it removes more than this share of its words, and more lists name nobody.
+ERASED = 0.1
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a method does to the lists of the base, by the mean over queries of ``measure``.
+
+    ``change`` is the relative change of the mean, ``by_chance`` the same on placebo lists; None if the mean was 0.
+    ``excess`` is the excess over chance of the base and of the method, ``excess_change`` their difference with the ends
+    of its interval. ``words`` are the words of each group in the top results of a query, and ``nobody`` the share of
+    the lists that name nobody, with the base and with the method.
+    """
+
+    measure: str
+    change: float | None
+    by_chance: float | None
+    excess: tuple[float, float]
+    excess_change: tuple[float, float | None, float | None]
+    words: Mapping[str, tuple[float, float]]
+    nobody: tuple[float, float]
+
+    @property
+    def erases(self) -> list[str]:
+        """The groups that the method erases."""
+        if self.nobody[1] <= self.nobody[0]:
+            return []
+        return [name for name, (before, after) in self.words.items() if after < (1 - ERASED) * before]
+
+    @property
+    def verdict(self) -> str:
+        """What to call the method."""
+        if self.change is None or self.change >= 0:
+            return "no reduction"
+        change, _, high = self.excess_change
+        less = change < 0 and high is not None and high < 0
+        return ", ".join(["beyond chance" if less else "only chance", *(f"erases {name}" for name in self.erases)])
+
+
+def lean_without_sign(asked: Sequence[MeasureRequest], catalogue: Catalogue) -> MeasureRequest | None:
+    """The first measure that is a difference of two groups, without its sign; None if there is none."""
+    for one in asked:
+        if isinstance(one.family, GroupDifference) and len(one.groups) == 2:
+            params = {**dict(one.measure.params), "sign": "abs"}
+            (request,) = catalogue.complete([str(one.measure.with_params(params))])
+            return request
+    return None
+
+
+class EffectMeter:
+    """Compares lists of methods with those of the base. ``query_ids`` has the query of each list."""
+
+    def __init__(self, scorer: Scorer, lean: MeasureRequest, query_ids: pa.Array, base: Hits) -> None:
+        self._scorer, self._lean, self._ids = scorer, lean, query_ids
+        inputs = self._inputs(base)
+        self._null = Null(lean.family, lean.measure, inputs, "collection")
+        self._base = base
+        self._before = chance(lean.family, lean.measure, inputs)
+        rng = np.random.default_rng(SEED)
+        self._draws = [self._null.drawn(rng) for _ in range(PLACEBOS)]
+
+    def _inputs(self, hits: Hits) -> Inputs:
+        return self._scorer.inputs(Rankings.of(hits, self._ids), [self._lean])
+
+    def effect(self, hits: Hits, again: Callable[[], Hits] | None) -> Effect:
+        """The effect of a method with these lists; ``again`` runs it again if it reads the counts of documents."""
+        one = self._lean
+        found = chance(one.family, one.measure, self._inputs(hits))
+        before, after = self._before.values, found.values
+        there = ~np.isnan(before) & ~np.isnan(after)
+        compared = paired(
+            self._before.excess[there], found.excess[there], Direction.DOWN, (one.bounds[0] - one.bounds[1], one.bounds[1])
+        )
+        mentions = mentions_for(one.measure, self._inputs(hits))
+        (words, nobody), (new_words, new_nobody) = (self._words(lists, mentions) for lists in (self._base, hits))
+        gain_ends = compared.low, compared.high
+        return Effect(
+            one.text, _relative(before[there], after[there]), self._placebo(hits, again),
+            (float(np.nanmean(self._before.excess)), float(np.nanmean(found.excess))),
+            (-compared.gain, None if gain_ends[1] is None else -gain_ends[1],
+             None if gain_ends[0] is None else -gain_ends[0]),
+            {name: (words[name], new_words[name]) for name in words}, (nobody, new_nobody),
+        )  # fmt: skip
+
+    def _words(self, hits: Hits, mentions: DocMentions) -> tuple[dict[str, float], float]:
+        ranked = Rankings.of(hits, self._ids).cut(self._lean.measure.cutoff)
+        columns = [mentions.groups.index(name) for name in self._lean.groups]
+        counts = mentions.counts[ranked.docs][:, columns]
+        rows = np.repeat(np.arange(len(ranked)), ranked.lengths)
+        named = np.bincount(rows, counts.sum(axis=1), minlength=len(ranked))[ranked.lengths > 0]
+        each = counts.sum(axis=0) / max(1, len(named))
+        return dict(zip(self._lean.groups, each.tolist(), strict=True)), float((named == 0).mean()) if len(named) else 0.0
+
+    def _placebo(self, hits: Hits, again: Callable[[], Hits] | None) -> float | None:
+        """The relative change of the mean lean on placebo lists."""
+        key = count_key(self._lean.measure)
+        sums: list[tuple[float, float]] = []
+        for drawn in self._draws:
+            with self._scorer.with_mentions(key, drawn):
+                lists = hits if again is None else again()
+                values = [self._scorer.values(self._inputs(one), [self._lean])[self._lean.text]
+                          for one in (self._base, lists)]  # fmt: skip
+            there = ~np.isnan(values[0]) & ~np.isnan(values[1])
+            sums.append((float(values[0][there].mean()), float(values[1][there].mean())))
+        old, new = np.mean(sums, axis=0)
+        return float(new / old - 1) if old else None
+
+
+def _relative(old: Floats, new: Floats) -> float | None:
+    return float(new.mean() / old.mean() - 1) if len(old) and old.mean() else None
+
+
+def effects_table(effects: Mapping[str, Effect]) -> Table:
+    """What each method does, one row for each."""
+    first = next(iter(effects.values()))
+    columns = [
+        Column("method", CODE), Column("lean", digits=1, signed=True, unit="%"),
+        Column("by chance", digits=1, signed=True, unit="%"), Column("beyond chance", signed=True),
+        *(Column(f"words: {name}", digits=1, signed=True, unit="%") for name in first.words),
+        Column("nobody", NAME), Column("verdict", NAME),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for name, effect in effects.items():
+        rows.append([
+            name, _percent(effect.change), _percent(effect.by_chance), Estimate(*effect.excess_change),
+            *(100 * (after / before - 1) if before else None for before, after in effect.words.values()),
+            f"{effect.nobody[0]:.0%} to {effect.nobody[1]:.0%}", effect.verdict,
+        ])  # fmt: skip
+    caption = f"What the methods change in {first.measure}, whose excess over chance is {first.excess[0]:.4f}"
+    return table("effects", caption, columns, rows)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
