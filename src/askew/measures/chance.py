@@ -135,7 +135,7 @@ class Null:
         self.tied = (amounts == amounts.max(axis=1, keepdims=True, initial=0)).sum(axis=1) > 1
         self._direction = directions_of(counts)
         if inputs.find_shares is not None:
-            self.collection = inputs.find_shares(measure, self.columns)
+            self.collection: Floats = inputs.find_shares(measure, self.columns)
         else:
             directions = self._direction[self._direction >= 0]
             self.collection = np.stack(
@@ -149,7 +149,7 @@ class Null:
         if source not in SOURCES:
             return target_shares(measure.with_params({"excess": source}), self.groups, "excess")
         if source == "collection":
-            return self.collection[0]
+            return np.asarray(self.collection[0])
         docs = np.flatnonzero(read)
         if source == "relevant":
             judged = inputs.judgements
@@ -181,7 +181,7 @@ class Null:
                 swapped[[own, drawn]] = swapped[[drawn, own]]
                 expected[drawn] += table[own][swapped]
         shares = np.linalg.lstsq(expected.T / len(docs), self.shares, rcond=None)[0].clip(0.0, 1.0)
-        return even_shares(np.asarray(shares))
+        return even_shares(np.asarray(shares, np.float64))
 
     def drawn(self, rng: np.random.Generator) -> DocMentions:
         """The mentions with exchanged directions."""

@@ -31,9 +31,10 @@ from askew.core.protocols import (
     ReformulatorPlugin,
     SelectorPlugin,
 )
-from askew.core.ranking import Rankings
+from askew.core.ranking import Ints, Rankings
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
+from askew.measures.articles import Articles
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.counts import Annotate, stage_of
 from askew.measures.requested import CountKey, keys_of
@@ -43,6 +44,7 @@ from askew.pairs.resources import Resources
 from askew.pairs.tables import under
 from askew.rewrite.classifiers import ABSTAINS, named_classifier
 from askew.rewrite.reformulate import FirstPass
+from askew.search.disk import StoredTexts
 
 NOTHING = "found nothing"
 # Parquet calls the values of a list "element"; with this name, a part reads back as it was written.
@@ -391,7 +393,12 @@ class Evaluate:
         def count(key: CountKey) -> DocMentions:
             return self._resources.mentions(self._annotate(key), key.who)
 
-        return Scorer(self.asked, every, count, judged, id_ranks=lambda: self._resources.id_ranks)
+        def texts(docs: Ints) -> list[str]:
+            stored = StoredTexts(self._resources.index())
+            return [str(stored[doc]) for doc in docs.tolist()]
+
+        articles = Articles(every, texts)
+        return Scorer(self.asked, every, count, judged, id_ranks=lambda: self._resources.id_ranks, articles=articles.of)
 
     def prepare(self) -> None:
         """Count the mentions of the collection once, before any worker reads the counts."""

@@ -32,6 +32,7 @@ from askew.study.bench.runs import (
     Criteria,
     MethodRun,
     MethodRunner,
+    Search,
     ask_measures,
     effectiveness_of,
     leans_of,
@@ -159,7 +160,9 @@ def bench(
     found = {base: runner.search_base(labeled(base.text))}
     for method, search in searches.items():
         found[method] = search(labeled(method.text))
-    report = _report(runner, scorer, asked, criteria, found, notes, given, source.groups)
+    report = _report(
+        runner, scorer, asked, criteria, found, searches, notes, given, source.groups, progress or (lambda *_: None)
+    )
     if out is not None:
         write_page([report], out)
         hits = {method: one.hits for method, one in found.items()}
@@ -239,19 +242,19 @@ def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str
 
 def _report(
     runner: MethodRunner, scorer: BenchScorer, texts: Sequence[str], criteria: Criteria,
-    found: Mapping[MitigationMethod, MethodRun], notes: list[str], given: BenchSettings, groups: Groups | None,
+    found: Mapping[MitigationMethod, MethodRun], searches: Mapping[MitigationMethod, Search], notes: list[str],
+    given: BenchSettings, groups: Groups | None, progress: Progress,
 ) -> BenchReport:  # fmt: skip
     base_top = top_documents(runner.base.hits)
-    scored = []
+    meter, scored = scorer.effect_meter(runner.base.hits), []
     for method, one in found.items():
         kept = kept_share(base_top, top_documents(one.hits))
         empty = int((np.diff(one.hits.offsets) == 0).sum())
         costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
         effect = None
-        if meter is not None and method.text != runner.base_text:
-            labeled(f"placebo: {method.text}")(0, 0)
-            again = (lambda search=searches[method]: search(lambda *_: None).hits) if runner.reads_counts(method) else None
-            effect = meter.effect(one.hits, again)
+        if meter is not None and method in searches:
+            progress(0, 0, f"placebo lists: {method.text}")
+            effect = meter.effect(one.hits, runner.again(method, searches[method]))
         scored.append(Scored(method, scorer.score(one.hits, only=texts), costs, effect))
     complete = [
         BenchMeasure(one.text, one.signature, one.direction, one.bounds, one.judged)

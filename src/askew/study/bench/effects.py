@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from askew.core.measure import Direction
+from askew.core.measure import Direction, Measure
 from askew.core.protocols import DocMentions, Inputs
 from askew.core.ranking import Floats, Hits, Rankings
 from askew.measures.catalogue import Catalogue, MeasureRequest
-from askew.measures.chance import SEED, Null, chance
+from askew.measures.chance import SEED, Null
 from askew.measures.common import GroupDifference, mentions_for
 from askew.measures.requested import count_key
 from askew.measures.scorer import Scorer
@@ -24,7 +24,7 @@ from askew.measures.statistics.significance import paired
 from askew.report.table import CODE, NAME, Cell, Column, Estimate, Table, table
 
 # How often the directions are drawn for the placebo lists, whose lean is a mean over all queries.
-PLACEBOS = 5
+PLACEBOS = 10
 # A method erases a group if it removes more than this share of its words, and more lists name nobody.
 ERASED = 0.1
 
@@ -34,9 +34,9 @@ class Effect:
     """What a method does to the lists of the base, by the mean over queries of ``measure``.
 
     ``change`` is the relative change of the mean, ``by_chance`` the same on placebo lists; None if the mean was 0.
-    ``excess`` is the excess over chance of the base and of the method, ``excess_change`` their difference with the ends
-    of its interval. ``words`` are the words of each group in the top results of a query, and ``nobody`` the share of
-    the lists that name nobody, with the base and with the method.
+    ``excess`` is the lean minus that on placebo lists, of the base and of the method; ``excess_change`` is their
+    difference with the ends of its interval. ``words`` are the words of each group in the top results of a query, and
+    ``nobody`` the share of the lists that name nobody, with the base and with the method.
     """
 
     measure: str
@@ -68,8 +68,7 @@ def lean_without_sign(asked: Sequence[MeasureRequest], catalogue: Catalogue) -> 
     """The first measure that is a difference of two groups, without its sign; None if there is none."""
     for one in asked:
         if isinstance(one.family, GroupDifference) and len(one.groups) == 2:
-            params = {**dict(one.measure.params), "sign": "abs"}
-            (request,) = catalogue.complete([str(one.measure.with_params(params))])
+            (request,) = catalogue.complete([Measure.parse(one.text)(sign="abs").text])
             return request
     return None
 
@@ -82,7 +81,7 @@ class EffectMeter:
         inputs = self._inputs(base)
         self._null = Null(lean.family, lean.measure, inputs, "collection")
         self._base = base
-        self._before = chance(lean.family, lean.measure, inputs)
+        self._before = self._values(base)
         rng = np.random.default_rng(SEED)
         self._draws = [self._null.drawn(rng) for _ in range(PLACEBOS)]
 
@@ -92,20 +91,18 @@ class EffectMeter:
     def effect(self, hits: Hits, again: Callable[[], Hits] | None) -> Effect:
         """The effect of a method with these lists; ``again`` runs it again if it reads the counts of documents."""
         one = self._lean
-        found = chance(one.family, one.measure, self._inputs(hits))
-        before, after = self._before.values, found.values
-        there = ~np.isnan(before) & ~np.isnan(after)
-        compared = paired(
-            self._before.excess[there], found.excess[there], Direction.DOWN, (one.bounds[0] - one.bounds[1], one.bounds[1])
-        )
+        after = self._values(hits)
+        placebo = self._placebo(hits, again)
+        there = ~np.isnan(self._before) & ~np.isnan(after) & ~np.isnan(placebo).any(axis=0)
+        old, new, (old_placebo, new_placebo) = self._before[there], after[there], placebo[:, there]
+        most = one.bounds[1] - one.bounds[0]
+        change = paired(old - old_placebo, new - new_placebo, Direction.DOWN, (-most, most))
         mentions = mentions_for(one.measure, self._inputs(hits))
         (words, nobody), (new_words, new_nobody) = (self._words(lists, mentions) for lists in (self._base, hits))
-        gain_ends = compared.low, compared.high
         return Effect(
-            one.text, _relative(before[there], after[there]), self._placebo(hits, again),
-            (float(np.nanmean(self._before.excess)), float(np.nanmean(found.excess))),
-            (-compared.gain, None if gain_ends[1] is None else -gain_ends[1],
-             None if gain_ends[0] is None else -gain_ends[0]),
+            one.text, _relative(old, new), _relative(old_placebo, new_placebo),
+            (float((old - old_placebo).mean()), float((new - new_placebo).mean())),
+            (-change.gain, *_negated(change.high, change.low)),
             {name: (words[name], new_words[name]) for name in words}, (nobody, new_nobody),
         )  # fmt: skip
 
@@ -116,21 +113,25 @@ class EffectMeter:
         rows = np.repeat(np.arange(len(ranked)), ranked.lengths)
         named = np.bincount(rows, counts.sum(axis=1), minlength=len(ranked))[ranked.lengths > 0]
         each = counts.sum(axis=0) / max(1, len(named))
-        return dict(zip(self._lean.groups, each.tolist(), strict=True)), float((named == 0).mean()) if len(named) else 0.0
+        return dict(zip(self._lean.groups, each.tolist(), strict=True)), float((named == 0).mean()) if len(
+            named
+        ) else 0.0
 
-    def _placebo(self, hits: Hits, again: Callable[[], Hits] | None) -> float | None:
-        """The relative change of the mean lean on placebo lists."""
+    def _values(self, hits: Hits) -> Floats:
+        return self._scorer.values(self._inputs(hits), [self._lean])[self._lean.text]
+
+    def _placebo(self, hits: Hits, again: Callable[[], Hits] | None) -> Floats:
+        """The mean lean of each query on placebo lists: of the base (row 0) and of the method (row 1)."""
         key = count_key(self._lean.measure)
-        sums: list[tuple[float, float]] = []
+        values = []
         for drawn in self._draws:
             with self._scorer.with_mentions(key, drawn):
-                lists = hits if again is None else again()
-                values = [self._scorer.values(self._inputs(one), [self._lean])[self._lean.text]
-                          for one in (self._base, lists)]  # fmt: skip
-            there = ~np.isnan(values[0]) & ~np.isnan(values[1])
-            sums.append((float(values[0][there].mean()), float(values[1][there].mean())))
-        old, new = np.mean(sums, axis=0)
-        return float(new / old - 1) if old else None
+                values.append([self._values(self._base), self._values(hits if again is None else again())])
+        return np.asarray(np.mean(values, axis=0))
+
+
+def _negated(high: float | None, low: float | None) -> tuple[float | None, float | None]:
+    return None if high is None else -high, None if low is None else -low
 
 
 def _relative(old: Floats, new: Floats) -> float | None:
@@ -142,7 +143,7 @@ def effects_table(effects: Mapping[str, Effect]) -> Table:
     first = next(iter(effects.values()))
     columns = [
         Column("method", CODE), Column("lean", digits=1, signed=True, unit="%"),
-        Column("by chance", digits=1, signed=True, unit="%"), Column("beyond chance", signed=True),
+        Column("by chance", digits=1, signed=True, unit="%"), Column("beyond chance", signed=True, digits=3),
         *(Column(f"words: {name}", digits=1, signed=True, unit="%") for name in first.words),
         Column("nobody", NAME), Column("verdict", NAME),
     ]  # fmt: skip

@@ -229,6 +229,7 @@ def _sections(files: PageParts, report: BenchReport, mark: str) -> list[Section]
             figures(*(one for lean in report.leans for one in curve_figures(files, report, lean, mark))),
         ],
         ("changes", "Changes"): [files.table(changes_table(report, mark))],
+        **({("effects", "Beyond chance"): [files.table(effects)]} if (effects := report.effects()) else {}),
         ("measures", "Measures"): [_measures(files, report, mark)],
     }
     if not mark:

@@ -37,6 +37,7 @@ from askew.rewrite.reformulate import make_filter
 from askew.search.annotated import compared_groups
 from askew.search.common import join_hits, ranked
 from askew.search.disk import StoredTexts
+from askew.study.bench.effects import EffectMeter, lean_without_sign
 from askew.study.bench.input import BenchInput
 from askew.study.bench.methods import (
     FUSION,
@@ -99,6 +100,11 @@ class BenchScorer(Evaluate):
         """Set the lists of the base ranker, one for each query, as the background."""
         self.scorer.set_background(Rankings.of(hits, self._query_ids))
         self.asked = self.scorer.asked
+
+    def effect_meter(self, base: Hits) -> EffectMeter | None:
+        """What compares lists with those of the base; None if no measure is a difference of two groups."""
+        lean = lean_without_sign(self.asked, self._catalogue)
+        return None if lean is None else EffectMeter(self.scorer, lean, self._query_ids, base)
 
     def ordered(self, hits: Hits) -> Hits:
         """Return the lists in the order in which they are measured: by score, ties by document id as in trec_eval."""
@@ -326,6 +332,11 @@ class MethodRunner:
         hits = self._scorer.ordered(join_hits(parts))
         return MethodRun(hits, time.perf_counter() - start, searches, calls.texts / len(self.query_ids))
 
+    def again(self, method: MitigationMethod, search: Search) -> Callable[[], Hits] | None:
+        """Run a method again, for other counts of documents; None if it reads no counts, so that its lists stay."""
+        reads = any(part.kind == REORDER or part.by_results for part in method.parts)
+        return (lambda: search(lambda *_: None).hits) if reads else None
+
     def _chunks(self, progress: Progress) -> Iterator[pa.Table]:
         for start in range(0, self.queries.num_rows, _CHUNK):
             rows = self.queries.slice(start, _CHUNK)
@@ -378,9 +389,10 @@ class MethodRunner:
         """Reorder the results of the base, or of another method."""
         plugin = self._plugins.get(method.name) or make_plugin(method)
         before = None if method.first is None else self.open(method.first)
-        groups, counts = self._counts(method)
+        self._counts(method)  # An error is raised before any search.
 
         def find(progress: Progress) -> MethodRun:
+            groups, counts = self._counts(method)
             first = self.base if before is None else before(progress)
             searches = 0
 

@@ -89,7 +89,8 @@ def bench_command(
             ]  # fmt: skip
     for report in reports:
         note(report.notes)
-        tables = [changes_table(report), methods_table(report, seconds=seconds)]
+        effects = report.effects()
+        tables = [changes_table(report), methods_table(report, seconds=seconds), *([effects] if effects else [])]
         if not as_json:
             for one in reversed(tables):
                 print_table(one)
