@@ -116,5 +116,5 @@ def test_tables_and_charts_are_written_where_asked(askew, tmp_path, store):
     assert askew(f"bench demo -m qld --store {store} --latex a.tex --csv a.csv --figures charts --json").code == 0
     header, *rows = (tmp_path / "a.csv").read_text().splitlines()
     assert header.startswith("group,method,n queries,mean") and len(rows) == 8
-    assert (tmp_path / "a.tex").read_text().count("begin{table}") == 2
+    assert (tmp_path / "a.tex").read_text().count("begin{table}") == 3
     assert list((tmp_path / "charts").glob("pareto-*.svg"))

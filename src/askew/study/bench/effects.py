@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,13 @@ class Effect:
     excess_change: tuple[float, float | None, float | None]
     words: Mapping[str, tuple[float, float]]
     nobody: tuple[float, float]
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Effect:
+        """An effect from its JSON values."""
+        words = {name: tuple(ends) for name, ends in facts["words"].items()}
+        pairs = {name: tuple(facts[name]) for name in ("excess", "excess_change", "nobody")}
+        return cls(**{**facts, **pairs, "words": words})
 
     @property
     def erases(self) -> list[str]:
@@ -138,24 +146,24 @@ def _relative(old: Floats, new: Floats) -> float | None:
     return float(new.mean() / old.mean() - 1) if len(old) and old.mean() else None
 
 
-def effects_table(effects: Mapping[str, Effect]) -> Table:
+def effects_table(effects: Mapping[str, Effect], name: str) -> Table:
     """What each method does, one row for each."""
     first = next(iter(effects.values()))
     columns = [
         Column("method", CODE), Column("lean", digits=1, signed=True, unit="%"),
         Column("by chance", digits=1, signed=True, unit="%"), Column("beyond chance", signed=True, digits=3),
-        *(Column(f"words: {name}", digits=1, signed=True, unit="%") for name in first.words),
+        *(Column(f"words: {group}", digits=1, signed=True, unit="%") for group in first.words),
         Column("nobody", NAME), Column("verdict", NAME),
     ]  # fmt: skip
     rows: list[list[Cell]] = []
-    for name, effect in effects.items():
+    for method, effect in effects.items():
         rows.append([
-            name, _percent(effect.change), _percent(effect.by_chance), Estimate(*effect.excess_change),
+            method, _percent(effect.change), _percent(effect.by_chance), Estimate(*effect.excess_change),
             *(100 * (after / before - 1) if before else None for before, after in effect.words.values()),
             f"{effect.nobody[0]:.0%} to {effect.nobody[1]:.0%}", effect.verdict,
         ])  # fmt: skip
     caption = f"What the methods change in {first.measure}, whose excess over chance is {first.excess[0]:.4f}"
-    return table("effects", caption, columns, rows)
+    return table(name, caption, columns, rows)
 
 
 def _percent(share: float | None) -> float | None:

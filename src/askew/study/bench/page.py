@@ -229,7 +229,11 @@ def _sections(files: PageParts, report: BenchReport, mark: str) -> list[Section]
             figures(*(one for lean in report.leans for one in curve_figures(files, report, lean, mark))),
         ],
         ("changes", "Changes"): [files.table(changes_table(report, mark))],
-        **({("effects", "Beyond chance"): [files.table(effects)]} if (effects := report.effects()) else {}),
+        **(
+            {("effects", "Beyond chance"): [files.table(effects)]}
+            if (effects := report.effects(_named("effects", mark)))
+            else {}
+        ),
         ("measures", "Measures"): [_measures(files, report, mark)],
     }
     if not mark:

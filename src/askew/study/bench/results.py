@@ -190,10 +190,10 @@ class BenchReport(TableView):
         head = [Column("method", CODE), *(Column(measure_label(one.text, one.direction)) for one in self.asked)]
         return table("bench", self.collection, head, rows)
 
-    def effects(self) -> Table | None:
+    def effects(self, name: str = "effects") -> Table | None:
         """What each method does beyond chance and to each group; None if no measure of lean is such a sum."""
         effects = {row.label: row.effect for row in self.rows if row.effect is not None}
-        return effects_table(effects) if effects else None
+        return effects_table(effects, name) if effects else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -446,7 +446,7 @@ def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
                 f"the queries of the method {one['method']['text']} differ from the queries of the base ranker"
             )
         values = {each.text: mine[each.text].fill_null(float("nan")).to_numpy().copy() for each in measures}
-        effect = None if one["effect"] is None else Effect(**one["effect"])
+        effect = None if one["effect"] is None else Effect.of(one["effect"])
         scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"]), effect))
     return make_report(
         about["collection"], ids, about["k"], about["agree"], measures, scored, about["rules"], about["notes"],
