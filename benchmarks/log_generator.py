@@ -95,7 +95,8 @@ class Planted:
         for number, (topic, words) in enumerate([*seeds.words.items(), (OTHER, _NEUTRAL)]):
             nouns = [word for word in words if " " not in word and word not in _MODIFIERS]
             pool = [f"{m} {noun}" for i, noun in enumerate(nouns) for m in _MODIFIERS[(i + number) % 4 :: 4]]
-            own = pa.array(pool).filter(pa.compute.equal(seeds.topics(pa.array(pool)), topic)).to_pylist()
+            queries = pl.Series(pool)
+            own = queries.filter(seeds.topics(queries) == topic).to_list()
             made[topic] = own[:: max(1, len(own) // self.queries_per_topic)][: self.queries_per_topic]
         return made
 

@@ -2,9 +2,8 @@
 
 The log is made up (two searches a session, AOL columns). The peer does per row what a short script would do: split the
 line, read the time, cut the query into terms, see whether the user and the session go on, and compare the terms with
-those of the query before. It counts the same events; the program stops if it does not. ``definition`` is the comparison
-alone, ``rows`` everything after reading, ``file`` everything from the file on. The figures for the whole log include
-all tables.
+those of the query before. It counts the same events; the program stops if it does not. ``rows`` is everything after
+reading, ``file`` everything from the file on. The figures for the whole log include all tables.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from log_generator import Planted, SyntheticLog, write_log
 
 from askew.core.lexicon import load_lexicon
 from askew.logs.definition import LogVocabulary, build_vocabulary, terms
-from askew.logs.pairs import Walk, match_pairs, walk
+from askew.logs.pairs import Walk, walk
 from askew.logs.reading import read_log
 from askew.logs.sources import log_sources
-from askew.logs.tables import bytes_of, canonical_column
+from askew.logs.tables import canonical_column
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "logs"))
 from plain import read_block
@@ -104,13 +104,13 @@ def ratio(name: str, rows: int, plain: tuple[float, float], ours: tuple[float, f
     )
 
 
-def columns_of(read: list[tuple[str, float, str]]) -> pa.Table:
-    return pa.table(
+def columns_of(read: list[tuple[str, float, str]]) -> pl.DataFrame:
+    return pl.DataFrame(
         {
-            "user": pa.array(np.unique([row[0] for row in read], return_inverse=True)[1].astype(np.uint64)),
-            "time": pa.array([round(1000 * row[1]) for row in read]),
-            "query": canonical_column(pa.array([row[2] for row in read])),
-            "line": pa.array(np.arange(len(read))),
+            "user": np.unique([row[0] for row in read], return_inverse=True)[1].astype(np.uint64),
+            "time": [round(1000 * row[1]) for row in read],
+            "query": pl.Series(canonical_column(pa.array([row[2] for row in read]))),
+            "line": np.arange(len(read)),
         }
     )
 
@@ -118,24 +118,14 @@ def columns_of(read: list[tuple[str, float, str]]) -> pa.Table:
 def compare(path: Path, rows: int) -> None:
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
     how = Walk(vocabulary, 1000 * GAP)
-    table = how.table
     read = list(lines_of(path))
-    arrow = columns_of(read)
-    plain, ours = loop(iter(read), vocabulary), walk(arrow, how, table).counts
+    frame = columns_of(read)
+    plain, ours = loop(iter(read), vocabulary), walk(frame, how).counts
     if (plain["for_group"], plain["sessions"]) != (ours["for_group"], ours["sessions"]):
         raise SystemExit(f"the two do not agree: {plain} and {ours}")
     found = f"{ours['pairs']:,} pairs, {ours['specializing']:,} specializing, {ours['for_group']:,} for a group"
     print(f"{rows:,} rows: {found}")
-    cut = [terms(row[2]) for row in read]
-    pairs = list(zip(cut[::2], cut[1::2], strict=True))
-    data, offsets = bytes_of(arrow["query"].combine_chunks())
-    kind, outs = np.zeros(rows, np.uint8), np.zeros((4, rows), np.int64)
-    new, order, first = np.arange(rows) % 2 == 0, np.arange(rows), np.arange(rows + 1)
-    ratio(
-        "definition, a pair", len(pairs), best(lambda: [added(a, b, vocabulary) for a, b in pairs], 2),
-        best(lambda: match_pairs(rows, first, new, order, data, offsets, *table.arrays, kind, *outs)),
-    )  # fmt: skip
-    ratio("rows", rows, best(lambda: loop(iter(read), vocabulary), 2), best(lambda: walk(arrow, how, table)))
+    ratio("rows", rows, best(lambda: loop(iter(read), vocabulary), 2), best(lambda: walk(frame, how)))
     peer = best(lambda: loop(lines_of(path), vocabulary), 2)
     for threads in (1, 2):
         ours_too = best(lambda t=threads: read_log(log_sources(path, "aol"), how, threads=t))

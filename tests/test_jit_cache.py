@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core import jit_cache
-from askew.core.compiled import sort_ascending, sort_rows
+from askew.core.compiled import sort_ascending
 
 NOBODY = 65534
 RUN = "import sys; from askew.ui.cli.main import main; sys.argv[0] = 'askew'; main()"
@@ -155,11 +155,3 @@ def test_sorting_agrees_with_numpy(numbers, kind):
     expected = np.sort(values)
     sort_ascending(values)
     assert values.tolist() == expected.tolist()
-
-
-@given(st.lists(st.integers(0, 9), max_size=60))
-def test_rows_with_equal_keys_stay_in_their_order(keys):
-    rows = np.arange(len(keys))[::-1].copy()
-    expected = rows[np.argsort(np.array(keys, np.int64)[rows], kind="stable")]
-    sort_rows(rows, np.array(keys, np.int64))
-    assert rows.tolist() == expected.tolist()

@@ -42,8 +42,7 @@ def walked():
                 **how.pop("columns", {}),
             }
         )
-        how = Walk(vocabulary, **{"gap": 30 * 60_000, **how})
-        return walk(table, how, how.table)
+        return walk(pl.DataFrame(pl.from_arrow(table)), Walk(vocabulary, **{"gap": 30 * 60_000, **how}))
 
     return go
 

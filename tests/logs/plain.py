@@ -1,4 +1,4 @@
-"""The definition of askew.logs.definition in plain Python. The compiled loops must agree with it."""
+"""The definition of askew.logs.definition in plain Python. The analysis of a log must agree with it."""
 
 import functools
 import operator

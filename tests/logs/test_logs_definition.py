@@ -1,4 +1,4 @@
-"""What a specializing reformulation is: tables of pairs, laws, and the compiled loops against the plain words."""
+"""What a specializing reformulation is: tables of pairs, laws, and the analysis of a log against the plain words."""
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ def test_pairs_that_add_a_group_are_found(first, second, block, mask, vocabulary
     found = specialization(first, second, vocabulary)
     assert found is not None
     assert (" ".join(found.block), found.mask) == (block, mask)
-    events = walked([(1, 0, first), (1, 9, second)], vocabulary).events.to_pylist()
+    events = walked([(1, 0, first), (1, 9, second)], vocabulary).events.to_dicts()
     assert [(event["block"], event["mask"], event["gap"]) for event in events] == [(block, mask, 9000)]
 
 
@@ -169,7 +169,7 @@ def test_a_query_whose_terms_change_places_is_not_specialized(first, added, rand
 
 
 @given(st.lists(st.tuples(query, query), min_size=1, max_size=30))
-def test_the_compiled_loops_agree_with_the_plain_definition(pairs):
+def test_the_analysis_agrees_with_the_plain_definition(pairs):
     compare([(" ".join(a), " ".join(b)) for a, b in pairs])
 
 
@@ -180,12 +180,13 @@ def test_the_compiled_loops_agree_with_the_plain_definition(pairs):
         max_size=20,
     )
 )
-def test_the_compiled_loops_cut_terms_as_the_plain_definition_does(pairs):
+def test_columns_of_queries_are_cut_as_the_plain_definition_does(pairs):
     compare([(f"q {a}", f"q {b}") for a, b in pairs])
 
 
 def compare(pairs):
     import numpy as np
+    import polars as pl
     import pyarrow as pa
 
     from askew.logs.pairs import Walk, walk
@@ -195,20 +196,19 @@ def compare(pairs):
     texts = [text for pair in pairs for text in pair]
     column = canonical_column(pa.array(texts))
     assert column.to_pylist() == [canonical(text) for text in texts]
-    rows = pa.table(
+    rows = pl.DataFrame(
         {
-            "user": pa.array(np.repeat(np.arange(len(pairs), dtype=np.uint64), 2)),
-            "time": pa.array(np.arange(2 * len(pairs))),
-            "query": column,
-            "line": pa.array(np.arange(2 * len(pairs))),
+            "user": np.repeat(np.arange(len(pairs), dtype=np.uint64), 2),
+            "time": np.arange(2 * len(pairs)),
+            "query": pl.Series(column),
+            "line": np.arange(2 * len(pairs)),
         }
     )
-    how = Walk(vocabulary, 30 * 60_000)
-    found = walk(rows, how, how.table)
+    found = walk(rows, Walk(vocabulary, 30 * 60_000))
     plain = [specialization(a, b, vocabulary) for a, b in pairs if canonical(a) != canonical(b)]
     plain = [one for one in plain if one is not None]
     assert found.counts["specializing"] == len(plain)
-    events = found.events.to_pylist()
+    events = found.events.to_dicts()
     assert [(e["block"], e["mask"], e["terms"]) for e in events] == [
         (" ".join(one.block), one.mask, one.group_terms) for one in plain if one.mask
     ]

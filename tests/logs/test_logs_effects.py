@@ -4,27 +4,23 @@ import math
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.logs.association import (
     Association,
     Decision,
     WordPairs,
-    funnel_table,
     grown,
     load_pairs,
-    part_counts,
-    query_table,
     read_review,
     review_rows,
     review_text,
     score_keyphrases,
 )
 from askew.logs.definition import build_vocabulary
-from askew.logs.effect import kinds_of, move_table
+from askew.logs.effect import kinds_of
 from askew.logs.pairs import split_keyphrases
 from askew.logs.topics import SeedWords, load_topics
 
@@ -63,7 +59,6 @@ def test_the_clicked_result_was_absent_lower_same_or_higher(analyzed):
     assert [found(ranks, "hits", group="all", change=c) for c in ("absent", "lower", "same", "higher")] == [1, 2, 1, 1]
     assert found(ranks, "n", group="all", change="absent") == 5
     assert found(ranks, "hits", group="female", change="same") == 1
-    assert report.tables["moves"].rows() == [(0, 3, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (3, 1, 1)]
 
 
 def test_a_click_without_a_document_is_the_result_at_its_rank_and_the_other_way_round(analyzed):
@@ -71,11 +66,6 @@ def test_a_click_without_a_document_is_the_result_at_its_rank_and_the_other_way_
     by_doc = analyzed(columns(event("u", "boots men", results=[[A, B], [B, A]], click_doc=[[], [B]])))
     for report in (by_rank, by_doc):
         assert found(report.tables["ranks"], "hits", group="all", change="lower") == 1
-
-
-def test_moves_below_the_depth_count_as_absent_before_and_are_left_out_after():
-    rows = {"change": ["lower", "same", None], "old_rank": [12, 11, 0], "new_rank": [3, 11, 1]}
-    assert move_table(pl.DataFrame(rows)).rows() == [(0, 3, 1)]
 
 
 def test_click_through_counts_pages_with_a_click(analyzed):
@@ -171,8 +161,8 @@ def test_topics_are_rated_against_the_log(analyzed):
 def test_words_point_to_topics_and_none_to_other():
     seeds = SeedWords({"art": ("painting", "Civil War"), "war": ("war", "civil"), "both": ("painting",)})
     queries = ["the painting", "civil war", "war painting war", "paintings", "civil the war", ""]
-    assert seeds.topics(pa.array(queries)).to_pylist() == ["art", "art", "war", "other", "war", "other"]
-    assert load_topics().topics(pa.array(["men hiking boots", "zzz"])).to_pylist() == ["shopping and fashion", "other"]
+    assert seeds.topics(pl.Series(queries)).to_list() == ["art", "art", "war", "other", "war", "other"]
+    assert load_topics().topics(pl.Series(["men hiking boots", "zzz"])).to_list() == ["shopping and fashion", "other"]
 
 
 def test_topics_may_come_from_a_file_a_classifier_or_not_at_all(analyzed, tmp_path):
@@ -200,10 +190,9 @@ VECTORS = np.array(
 )
 
 
-@pytest.mark.parametrize("method", ["pca", "pair"])
-def test_association_is_the_cosine_with_the_direction_and_points_to_the_first_group(method):
+def test_association_is_the_cosine_with_the_direction_and_points_to_the_first_group():
     pairs = WordPairs(("female", "male"), (("she", "he"), ("woman", "man"), ("absent", "words")))
-    made = Association(WORDS, VECTORS, pairs, method)
+    made = Association(WORDS, VECTORS, pairs)
     found = made.of(pl.Series(["nurse", "engineer", "nurse engineer", "nurse unknown", "unknown", "nurse tie"]))
     mean = np.array([0.3, 0.9, 0])
     expected = [0.6, -0.6, 0.0, 0.6, None, mean[0] / np.linalg.norm(mean)]
@@ -221,8 +210,6 @@ def test_the_published_pairs_are_ten_and_other_pairs_come_from_a_file(tmp_path):
         load_pairs(path)
     with pytest.raises(DataError, match="none of the 1 word pairs"):
         Association(WORDS, VECTORS, WordPairs(("a", "b"), (("x", "y"),)))
-    with pytest.raises(UnknownName, match="pca"):
-        Association(WORDS, VECTORS, load_pairs(), "mean")
 
 
 def test_a_direction_between_groups_that_the_lexicon_lacks_is_refused(analyzed, tmp_path):
@@ -232,32 +219,12 @@ def test_a_direction_between_groups_that_the_lexicon_lacks_is_refused(analyzed, 
     assert (error.value.code, error.value.values) == ("no-pairs", {"groups": ("old", "young")})
 
 
-def test_the_funnel_keeps_queries_that_are_clearly_not_even():
-    events = pl.DataFrame(
-        {
-            "original": ["nurse"] * 6 + ["tie"] * 6 + ["engineer"] * 4,
-            "group": ["male"] * 6 + ["female"] * 3 + ["male"] * 3 + ["several"] * 4,
-            "user": list(range(16)),
-            "topic": ["x"] * 16,
-        }
-    )
-    table = query_table(events, ("female", "male"))
-    assert table.select("original", "n", "hits", "users").rows() == [("nurse", 6, 0, 6), ("tie", 6, 3, 6)]
-    assert table["p"].to_list() == [pytest.approx(2 / 64), pytest.approx(1.0)]
-    kept = funnel_table(table.with_columns(association=pl.Series([0.6, 0.6])))
-    assert kept["original"].to_list() == ["nurse"]
-    # 0 of 6: Wilson's interval goes up to z^2 / (6 + z^2).
-    assert kept.select("share", "low", "high").row(0) == (0.0, 0.0, pytest.approx(3.8415 / 9.8415, abs=1e-4))
-    assert funnel_table(table.with_columns(association=pl.Series([0.05, 0.6]))).height == 0
-
-
 def test_a_block_is_prepositions_around_a_keyphrase():
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
     blocks = ["for women over 50", "men's", "women in", "according to men", "for", "in to", "for hiking in", "format"]
-    lead, phrase, trail = split_keyphrases(pa.array(blocks), vocabulary)
-    assert phrase.to_pylist() == ["women over 50", "men's", "women", "men", "", "", "hiking", "format"]
-    assert lead.to_pylist()[0] == "for "
-    assert trail.to_pylist()[2] == " in"
+    parts = split_keyphrases(pl.Series(blocks), vocabulary)
+    assert parts["phrase"].to_list() == ["women over 50", "men's", "women", "men", "", "", "hiking", "format"]
+    assert (parts["lead"][0], parts["trail"][2]) == ("for", "in")
 
 
 def test_keyphrases_are_scored_by_the_templates_of_the_seeds(walked):
@@ -267,8 +234,7 @@ def test_keyphrases_are_scored_by_the_templates_of_the_seeds(walked):
         ("games", "games for men"), ("games", "games for kids"), ("games", "games for kids"), ("games", "games red"),
     ]  # fmt: skip
     rows = [(i, 10 * side, text) for i, pair in enumerate(pairs) for side, text in enumerate(pair)]
-    templates = pl.DataFrame(pl.from_arrow(walked(rows, vocabulary, templates=True).templates))
-    counts = part_counts(templates)
+    counts = walked(rows, vocabulary, templates=True).templates
     assert sorted(counts.filter(keyphrase="kids").select("template", "n").rows()) == [
         ("boots for [KEYPHRASE]", 1),
         ("games for [KEYPHRASE]", 2),
@@ -320,17 +286,6 @@ def test_a_refusal_may_be_written_in_several_ways(word):
 def test_groups_may_not_be_called_as_the_tables_call_their_own_rows(group):
     with pytest.raises(ConfigError, match=f"{group!r}, which is reserved"):
         build_vocabulary(Lexicon("x", {group: ("a",)}))
-
-
-def test_groups_called_low_and_high_are_correlated_as_any_other(analyzed):
-    lexicon = Lexicon("income", {"low": ("poor",), "high": ("rich",), "middle": ("average",)})
-    rows = columns(*(
-        event(f"u{i}", f"boots {word}", topic=[topic, topic])
-        for i, (word, topic) in enumerate([("poor", "a"), ("rich", "b"), ("poor", "c"), ("average", "d")])
-    ))  # fmt: skip
-    table = analyzed(rows, groups=lexicon).tables["topic_correlations"]
-    assert sorted(set(table["one"]) | set(table["two"])) == ["rate", "share_high", "share_low", "share_middle"]
-    assert "p_holm" in table.columns
 
 
 @pytest.mark.parametrize(

@@ -31,28 +31,15 @@ def test_a_page_begins_with_three_findings_and_folds_the_tables(report):
 
 
 def test_every_figure_of_a_finding_is_in_a_table(report):
-    often, changes, words = findings(report)
+    often, changes, topic = findings(report)
     row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
     assert f"{n.share(row['share'])} {n.share_interval(row['low'], row['high'])}" in often
     groups = report.tables["groups"].filter(pl.col("group").is_in(report.groups)).sort("share", descending=True)
     assert f"most often is {groups['group'][0]}: {n.share(groups['share'][0])}" in often
     clicks = report.tables["clicks"].filter(group="all", entry="all").to_dicts()[0]
     assert n.share(clicks["after"]) in changes and n.mean(clicks["ratio"], 2) in changes
-    rho = report.tables["association"].filter(topic="overall")["rho"][0]
-    assert n.mean(rho, 2) in words
-
-
-@pytest.mark.parametrize(
-    ("low", "rho", "high", "words"),
-    [
-        (0.1, 0.2, 0.3, "the more often people add a term of this group"),
-        (-0.3, -0.2, -0.1, "the less often people add a term of this group"),
-        (-0.1, 0.1, 0.3, "It is not clear whether people add a term of a group more often"),
-    ],
-)
-def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zero(report, low, rho, high, words):
-    row = {"topic": ["overall"], "n": [50], "rho": [rho], "low": [low], "high": [high]}
-    assert words in findings(replace(report, tables={**report.tables, "association": pl.DataFrame(row)}))[2]
+    most = report.tables["topics"].filter(pl.col("rate_low") > 1).sort("rate").to_dicts()[-1]
+    assert most["topic"] in topic and n.mean(most["rate"], 2) in topic
 
 
 @pytest.mark.parametrize(
@@ -72,9 +59,9 @@ def test_a_change_of_clicks_is_said_only_where_its_interval_excludes_one(report,
 
 
 def test_what_was_not_measured_is_replaced_by_what_was(report):
-    fewer = findings(without(report, "association", "kinds"))
-    assert len(fewer) == MOST and fewer[2].startswith("Terms of groups ")
-    least = findings(without(report, "association", "kinds", "topics", "clicks", "ranks"))
+    fewer = findings(without(report, "topics"))
+    assert len(fewer) == MOST and fewer[2].startswith("Half of ")
+    least = findings(without(report, "topics", "clicks", "ranks"))
     assert len(least) == 2 and least[1].startswith("Half of ")
 
 

@@ -109,15 +109,14 @@ def test_word_vectors_without_pairs_for_the_groups_are_refused_before_anything_i
 
 def test_the_direction_of_one_pair_is_of_the_pairs_that_are_given():
     words, vectors = ["she", "he", "kids", "seniors"], np.eye(4, dtype=np.float32)
-    found = Association(words, vectors, WordPairs(("young", "old"), (("kids", "seniors"),)), "pair")
+    found = Association(words, vectors, WordPairs(("young", "old"), (("kids", "seniors"),)))
     assert found.of(pl.Series(["she", "kids", "seniors"])).to_list() == pytest.approx([0, 0.5**0.5, -(0.5**0.5)])
 
 
-@pytest.mark.parametrize("method", ["pca", "pair"])
-def test_pairs_whose_words_have_the_same_vector_give_no_direction(method):
+def test_pairs_whose_words_have_the_same_vector_give_no_direction():
     vectors = np.array([[1, 2, 3], [1, 2, 3]], np.float32)
     with pytest.raises(DataError) as error:
-        Association(["kids", "seniors"], vectors, WordPairs(("young", "old"), (("kids", "seniors"),)), method)
+        Association(["kids", "seniors"], vectors, WordPairs(("young", "old"), (("kids", "seniors"),)))
     assert error.value.code == "no-direction"
 
 

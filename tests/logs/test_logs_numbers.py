@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.logs.definition import LOG_DATA
-from askew.logs.numbers import coin_p, effective, mean, median, ratio, share, spearman, student_p
-from askew.logs.topics import topic_correlations
+from askew.logs.numbers import effective, mean, median, ratio, share, spearman, student_p
 from askew.measures.statistics.intervals import wilson
 
 TABLE_1 = pl.read_csv(LOG_DATA / "gsqr_table1.csv", comment_prefix="#")
@@ -20,12 +19,6 @@ def test_the_correlation_of_the_paper_comes_out_of_its_table():
     topics = TABLE_1.filter(pl.col("topic") != "all topics")
     found = spearman(topics["rate"].to_numpy(), topics["recommended"].to_numpy())
     assert (found.n, round(found.rho, 3), round(found.p, 3)) == (23, 0.586, 0.003)
-
-
-def test_the_same_correlation_comes_out_of_the_topic_table_of_a_log():
-    topics = TABLE_1.filter(pl.col("topic") != "all topics").rename({"woman": "share_female"})
-    found = topic_correlations(topics, ("female", "male")).filter(one="rate", two="recommended").to_dicts()[0]
-    assert (round(found["rho"], 3), round(found["p"], 3)) == (0.586, 0.003)
 
 
 def test_the_share_of_recommendations_of_the_paper_follows_from_its_groups():
@@ -70,19 +63,6 @@ def test_student_has_its_known_values():
     # With one degree of freedom t is Cauchy's: beyond 1 lies one half.
     assert student_p(1.0, 1) == pytest.approx(0.5, rel=1e-12)
     assert student_p(2.228138852, 10) == pytest.approx(0.05)
-
-
-def test_the_coin_test_counts_both_tails():
-    # 0 of 5: 2/32. 1 of 10: 2 (1 + 10) / 1024. Even: 1.
-    assert coin_p([0, 1, 9, 5], [5, 10, 10, 10]) == pytest.approx([2 / 32, 22 / 1024, 22 / 1024, 1.0])
-
-
-@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_coin_test_is_the_sum_of_the_binomial_law(counts):
-    hits, n = counts
-    fewer = min(hits, n - hits)
-    exact = min(1.0, 2 * sum(math.comb(n, i) for i in range(fewer + 1)) / 2**n)
-    assert coin_p([hits], [n]) == pytest.approx(exact, rel=1e-12)
 
 
 def test_a_share_of_events_of_different_users_has_wilsons_interval():

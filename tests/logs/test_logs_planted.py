@@ -137,7 +137,7 @@ def _effects(truth):
     for topic, values in truth["topic"].items():
         for name, value in values.items():
             yield f"{name} {topic}", value, "topics", name, {"topic": topic}
-    yield "association", truth["association"], "association", "rho", {"topic": "overall"}
+    yield "association", truth["association"], "association", "rho", {}
 
 
 def found_in(planted, folder):

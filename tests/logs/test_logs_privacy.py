@@ -47,7 +47,7 @@ def test_no_user_id_and_no_rare_query_is_in_any_output(outputs):
     assert rare.height > 500
     assert rows["user"].str.starts_with("person-").all()
     names = sorted(path.name for path in out.rglob("*") if path.is_file())
-    assert {"report.html", "report.json", "queries.csv", "queries.parquet", "funnel.csv"} <= set(names)
+    assert {"report.html", "report.json", "queries.csv", "queries.parquet"} <= set(names)
     for text in texts(out, review, report):
         assert "person-" not in text
         assert "onlyone" not in text
@@ -57,7 +57,7 @@ def test_every_query_shown_was_typed_by_enough_users(outputs):
     log, _, review, report = outputs
     rows = pl.read_parquet(log)
     users = dict(rows.group_by("query").agg(pl.col("user").n_unique()).iter_rows())
-    shown = [*report.tables["queries"]["original"], *report.tables["funnel"]["original"]]
+    shown = report.tables["queries"]["original"]
     assert len(shown) > 50
     assert min(users[query] for query in shown) >= 5
     assert min(int(line.split("\t")[3]) for line in review.read_text().splitlines()[1:]) >= 5

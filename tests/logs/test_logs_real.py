@@ -59,14 +59,13 @@ def test_glove_knows_which_words_lean_to_which_gender(data):
     texts = pl.Series(
         ["nurse", "engineer", "baby doll dress", "paul malone tie", "ballet", "football", "queen", "king"]
     )
-    for method in ("pca", "pair"):
-        made = Association(words, vectors, load_pairs(), method)
-        assert made.pairs_known == 10
-        found = dict(zip(texts, made.of(texts), strict=True))
-        assert found["nurse"] > found["engineer"]
-        assert found["baby doll dress"] > 0 > found["paul malone tie"]
-        assert found["ballet"] > found["football"]
-        assert found["queen"] > 0
+    made = Association(words, vectors, load_pairs())
+    assert made.pairs_known == 10
+    found = dict(zip(texts, made.of(texts), strict=True))
+    assert found["nurse"] > found["engineer"]
+    assert found["baby doll dress"] > 0 > found["paul malone tie"]
+    assert found["ballet"] > found["football"]
+    assert found["queen"] > 0
 
 
 def main():

@@ -138,24 +138,3 @@ def _partition(values: Any, low: int, high: int) -> int:
             i += 1
             j -= 1
     return i
-
-
-@compiled
-def sort_rows(rows: Any, keys: Any) -> None:
-    """Sort row numbers in place by the keys of the rows. The sort is stable."""
-    n, width = len(rows), 1
-    spare = np.empty(n, np.int64)
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
-            for place in range(start, stop):
-                if i < middle and (j == stop or keys[rows[i]] <= keys[rows[j]]):
-                    spare[place] = rows[i]
-                    i += 1
-                else:
-                    spare[place] = rows[j]
-                    j += 1
-        for i in range(n):
-            rows[i] = spare[i]
-        width *= 2

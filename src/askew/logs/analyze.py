@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from askew.core.errors import ConfigError, Note
 from askew.core.groups import Groups, GroupsLike
@@ -17,15 +16,14 @@ from askew.core.plugins import names
 from askew.logs import association, effect
 from askew.logs.definition import LOG_DATA, SEVERAL, LogVocabulary, build_vocabulary, canonical
 from askew.logs.numbers import RARE, Privacy, speculates, speculation
-from askew.logs.pairs import TopicsOf, Walk
-from askew.logs.reading import LogCounts, Progress, place_of, read_log
+from askew.logs.pairs import LogCounts, TopicsOf, Walk
+from askew.logs.reading import Progress, place_of, read_log
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.logs.settings import LogSettings
 from askew.logs.sources import MEMORY, LogSource, log_sources
 from askew.logs.tables import ENTRIES
-from askew.logs.topics import OTHER, load_topics, topic_correlations, topic_table
+from askew.logs.topics import OTHER, load_topics, topic_table
 from askew.measures.mentions import MentionCounter
-from askew.measures.statistics.significance import holm
 from askew.rewrite.classifiers import make_classifier
 from askew.rewrite.embedding import read_vectors
 
@@ -45,20 +43,19 @@ class ClassifierTopics:
         self._lock = threading.Lock()
         self._known: dict[str, str] = {}
 
-    def topics(self, queries: pa.Array) -> pa.Array:
+    def topics(self, queries: pl.Series) -> pl.Series:
         """A topic for each query."""
-        encoded = queries.dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
+        texts = queries.unique()
         with self._lock:
-            fresh = [text for text in texts if text not in self._known]
-            if len(self._known) + len(fresh) > _REMEMBERED:
-                self._known, fresh = {}, texts
-            for at in range(0, len(fresh), _AT_A_TIME):
-                some = fresh[at : at + _AT_A_TIME]
+            new = [text for text in texts if text not in self._known]
+            if len(self._known) + len(new) > _REMEMBERED:
+                self._known, new = {}, texts.to_list()
+            for at in range(0, len(new), _AT_A_TIME):
+                some = new[at : at + _AT_A_TIME]
                 labels = self._classifier.classify(some).names()
                 self._known.update(zip(some, (label or OTHER for label in labels), strict=True))
-            found = pa.array([self._known[text] for text in texts], pa.string())
-        return found.take(encoded.indices)
+            topics = [self._known[text] for text in texts]
+        return queries.replace_strict(texts, topics, return_dtype=pl.String)
 
 
 def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> tuple[TopicsOf | None, str]:
@@ -70,12 +67,14 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            words = "⟨topics=column⟩: the log has no column for the topic; name the column with ⟨columns⟩"
-            raise ConfigError(words, code="no-topic-column")
+            raise ConfigError(
+                "⟨topics=column⟩: the log has no column for the topic; name the column with ⟨columns⟩",
+                code="no-topic-column",
+            )
         return None, "a column of the log"
     if spec == WORDS or spec.lower().endswith(".toml"):
-        found = load_topics(None if spec == WORDS else Path(spec))
-        return found.topics, f"words of {found.name}"
+        words = load_topics(None if spec == WORDS else Path(spec))
+        return words.topics, f"words of {words.name}"
     if spec in names("classifier"):
         return ClassifierTopics(make_classifier({"classifier": spec}, groups)).topics, f"classifier {spec}"
     known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
@@ -131,7 +130,6 @@ def logs(
             "min_events": asked.min_events, "margin": asked.margin,
             "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
             "vectors": None if asked.vectors is None else asked.vectors.name,
-            "direction": None if asked.vectors is None else asked.direction,
         },
         counts={name.replace(" ", "_"): int(kept.counts[name]) for name in _COUNTED},
         rejected=dict(sorted(kept.rejected.counts.items())),
@@ -184,7 +182,7 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
             "such group; give a file with word pairs for the groups of this lexicon"
         )
     words, matrix = read_vectors(asked.vectors, asked.vocabulary)
-    return association.Association(words, matrix, pairs, asked.direction)
+    return association.Association(words, matrix, pairs)
 
 
 def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.CountMentions:
@@ -266,7 +264,6 @@ def _fill(
         tables["clicks"] = effect.click_table(events, groups)
     if "change" in events.columns:
         tables["ranks"] = effect.share_table(events.drop_nulls("change"), groups, "change", effect.CHANGES)
-        tables["moves"] = effect.move_table(events)
     withheld = [blocks]
     if kept.sites.height:
         tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
@@ -277,7 +274,6 @@ def _fill(
         tables["kinds"] = effect.kind_table(events, groups, asked.margin)
     if kept.topics:
         tables["topics"] = topic_table(events, kept.topics, groups)
-        tables["topic_correlations"] = _corrected(topic_correlations(tables["topics"], groups))
     return [*withheld, _fill_queries(report, events, privacy, vectors)]
 
 
@@ -309,32 +305,16 @@ def _fill_queries(
     report.notes.append(
         f"association: {known:,} of {table.height:,} original queries have at least one word with a word vector"
     )
-    overall = association.correlation_table(table)
-    # The overall correlation is a single test. The tests per topic are corrected for their number.
-    report.tables["association"] = pl.concat(
-        [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
-    )
-    funnel, _ = privacy.shown(association.funnel_table(table), ["original"], "queries")
-    report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown["original"].implode()))
+    report.tables["association"] = association.correlation_table(table)
     return withheld
-
-
-def _corrected(table: pl.DataFrame) -> pl.DataFrame:
-    """Add Holm-corrected p-values over all rows."""
-    known = table.select("p").with_row_index().drop_nulls()
-    fixed = known.select("index", p_holm=pl.Series(holm(known["p"].to_list()), dtype=pl.Float64))
-    return table.with_row_index().join(fixed, on="index", how="left", maintain_order="left").drop("index")
 
 
 def _discover(
     report: LogReport, kept: LogCounts, lexicon: Lexicon, decisions: list[association.Decision], privacy: Privacy
 ) -> pl.DataFrame:  # fmt: skip
-    report.decisions = [one for one in decisions if one.decision]
-    if not kept.templates:
-        return privacy.left_out(0, "keyphrases", RARE)
-    counts = pl.concat(kept.templates).lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
+    counts = kept.templates.lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
     scored = association.score_keyphrases(counts, association.seeds_of(lexicon))
-    users = pl.concat(kept.phrases).group_by("keyphrase").agg(pl.col("n", "users").sum())
+    users = kept.phrases.group_by("keyphrase").agg(pl.col("n", "users").sum())
     scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
     shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
     report.tables["keyphrases"] = shown.head(_CANDIDATES)

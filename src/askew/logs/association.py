@@ -3,9 +3,8 @@
 For female and male this is the *genderedness* of the GSQR paper (Raj et al., Patterns of Gender-Specializing Query
 Reformulation, SIGIR 2023). The vector of a query is the mean of its word vectors.
 Words without a vector are left out, and a query without any known word has no association. The association is the
-cosine between the query vector and a direction. The direction is the difference of one pair of words (``pair``), or the
-first principal component of all pairs, each centered at its mean (``pca``: Bolukbasi et al. 2016). A positive value is
-an association with the first group of the pairs.
+cosine between the query vector and a direction: the first principal component of pairs of words, each centered at its
+mean (Bolukbasi et al. 2016). A positive value is an association with the first group of the pairs.
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from askew.core.errors import DataError, check_name, place
+from askew.core.errors import DataError, place
 from askew.core.lexicon import Lexicon
 from askew.logs.definition import LOG_DATA, canonical
-from askew.logs.numbers import coin_p, spearman
-from askew.measures.statistics.intervals import wilson
+from askew.logs.numbers import spearman
 
 # Find further phrases that name a group: phrases used in the same templates as group terms (GSQR paper, appendix A).
 
@@ -145,9 +143,6 @@ def review_text(rows: Sequence[Decision]) -> str:
     return "\n".join(lines) + "\n"
 
 
-METHODS = ("pca", "pair")
-NEAR_ZERO = 0.05
-SIGNIFICANT = 0.05
 _AT_A_TIME = 50_000
 
 Matrix = npt.NDArray[np.float32]
@@ -159,8 +154,6 @@ class WordPairs:
 
     groups: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
-    # The pair for the method ``pair``. If it has no vectors, the first pair with vectors is used.
-    pair: tuple[str, ...] = ()
 
 
 def load_pairs(path: Path | None = None) -> WordPairs:
@@ -169,8 +162,7 @@ def load_pairs(path: Path | None = None) -> WordPairs:
     try:
         data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
         groups = tuple(map(str, data["groups"]))
-        pairs = tuple((str(one), str(two)) for one, two in data["pairs"])
-        pair = tuple(map(str, data.get("pair", ())))
+        pairs = tuple((str(a), str(b)) for a, b in data["pairs"])
     except OSError as error:
         raise DataError(f"pairs {where}: the file cannot be read ({error.strerror or error})") from None
     except (KeyError, TypeError, ValueError):
@@ -180,15 +172,14 @@ def load_pairs(path: Path | None = None) -> WordPairs:
             f"pairs {where}: expected two groups and at least one word pair, "
             f"found {len(groups)} groups and {len(pairs)} word pairs"
         )
-    return WordPairs((groups[0], groups[1]), pairs, pair)
+    return WordPairs((groups[0], groups[1]), pairs)
 
 
 class Association:
     """The association of queries with two groups, along a direction in a space of word vectors."""
 
-    def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
-        check_name("direction", method, METHODS, "⟨direction⟩")
-        self.groups, self.method = pairs.groups, method
+    def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs) -> None:
+        self.groups = pairs.groups
         self._vectors = vectors
         self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})
         place = dict(zip(words, range(len(words)), strict=True))
@@ -199,10 +190,7 @@ class Association:
                 f"vectors: none of the {len(pairs.pairs)} word pairs for {' and '.join(pairs.groups)} has vectors for "
                 "both words"
             )
-        if method == "pair":
-            chosen = tuple(place[word] for word in pairs.pair if word in place)
-            known = [(chosen[0], chosen[1])] if len(chosen) == 2 else known[:1]
-        self.direction = _direction(vectors, known, method)
+        self.direction = _direction(vectors, known)
 
     def of(self, queries: pl.Series) -> pl.Series:
         """The association of each canonical query; null if none of its words has a vector."""
@@ -220,18 +208,14 @@ class Association:
         return pl.concat(parts) if parts else pl.Series("association", [], pl.Float64)
 
 
-def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> Any:
-    ones = vectors[[a for a, _ in known]].astype(np.float64)
-    twos = vectors[[b for _, b in known]].astype(np.float64)
-    if method == "pair":
-        line = ones[0] - twos[0]
-    else:
-        centers = (ones + twos) / 2
-        _, sizes, lines = np.linalg.svd(np.concatenate([ones - centers, twos - centers]), full_matrices=False)
-        # Without any difference between the words of a pair, the component would be arbitrary and of length one.
-        line = lines[0] if sizes[0] > 0 else np.zeros_like(lines[0])
-        # The sign of a principal component is arbitrary. Let it point to the first group.
-        line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
+def _direction(vectors: Matrix, known: list[tuple[int, int]]) -> Any:
+    firsts, seconds = (vectors[list(places)].astype(np.float64) for places in zip(*known, strict=True))
+    centers = (firsts + seconds) / 2
+    _, sizes, lines = np.linalg.svd(np.concatenate([firsts - centers, seconds - centers]), full_matrices=False)
+    # Without any difference between the words of a pair, the component would be arbitrary and of length one.
+    line = lines[0] if sizes[0] > 0 else np.zeros_like(lines[0])
+    # The sign of a principal component is arbitrary. Let it point to the first group.
+    line = line if (firsts - seconds).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)
     if not length > 0:
         raise DataError(
@@ -243,38 +227,13 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
 
 
 def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
-    """Per original query: events for the two groups, users, share of the first group, p of a test against 1/2."""
-    two = events.filter(pl.col("group").is_in(list(groups)))
-    # Each query has one topic: the first one in the log.
-    topic = [pl.col("topic").first()] if "topic" in events.columns else []
-    table = two.group_by("original", maintain_order=True).agg(
-        *topic,
-        n=pl.len().cast(pl.Int64),
-        users=pl.col("user").n_unique().cast(pl.Int64),
-        hits=(pl.col("group") == groups[0]).sum().cast(pl.Int64),
-    )
-    table = table.with_columns(share=pl.col("hits") / pl.col("n")).sort("n", "original", descending=[True, False])
-    return table.with_columns(p=pl.Series(coin_p(table["hits"].to_numpy(), table["n"].to_numpy())))
+    """Per original query: events for the two groups, and the share of the first group."""
+    of_two = events.filter(pl.col("group").is_in(list(groups)))
+    table = of_two.group_by("original").agg(n=pl.len().cast(pl.Int64), share=(pl.col("group") == groups[0]).mean())
+    return table.sort("n", "original", descending=[True, False])
 
 
-def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.DataFrame:
-    """Spearman's correlation over queries of the share of the first group and the association: overall, per topic."""
+def correlation_table(queries: pl.DataFrame) -> pl.DataFrame:
+    """Spearman's correlation over queries of the share of the first group and the association."""
     known = queries.drop_nulls("association")
-    parts = [("overall", known)]
-    if "topic" in known.columns:
-        sizes = known.group_by("topic").len("n").filter(pl.col("n") >= least_queries)
-        topics = sizes.sort("n", "topic", descending=[True, False])["topic"].to_list()
-        parts += [(topic, known.filter(pl.col("topic") == topic)) for topic in topics]
-    rows = []
-    for name, part in parts:
-        found = spearman(part["share"].to_numpy(), part["association"].to_numpy())
-        rows.append({"topic": name, **asdict(found)})
-    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
-
-
-def funnel_table(queries: pl.DataFrame) -> pl.DataFrame:
-    """The points of the funnel plot: queries with a share clearly off 1/2 and an association clearly off zero."""
-    kept = queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("association").abs() > NEAR_ZERO))
-    ends = [wilson(hits, n) for hits, n in kept.select("hits", "n").iter_rows()]
-    sides = {side: pl.Series([end[i] for end in ends], dtype=pl.Float64) for i, side in enumerate(("low", "high"))}
-    return kept.with_columns(**sides)
+    return pl.DataFrame([asdict(spearman(known["share"].to_numpy(), known["association"].to_numpy()))]).fill_nan(None)

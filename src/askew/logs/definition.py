@@ -25,7 +25,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from askew.core.errors import ConfigError
 from askew.core.files import DATA
@@ -56,7 +57,7 @@ def canonical(query: str) -> str:
     return " ".join(terms(query))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogVocabulary:
     """Group terms and prepositions as canonical texts. A mask has one bit per group, in order."""
 
@@ -64,6 +65,75 @@ class LogVocabulary:
     masks: Mapping[str, int]
     prefixes: Mapping[str, int]
     prepositions: frozenset[str]
+
+    @cached_property
+    def longest(self) -> int:
+        """The number of words of the longest term."""
+        return max(text.count(" ") + 1 for text in (*self.masks, *self.prepositions, ""))
+
+    def mask(self, text: str) -> int | None:
+        """The mask of the groups that a term names; 0 for a preposition, None for any other text."""
+        mask = self.masks.get(text, 0)
+        if " " not in text:
+            for prefix, groups in self.prefixes.items():
+                mask |= groups if text.startswith(prefix) else 0
+        return mask if mask or text in self.prepositions else None
+
+
+@lru_cache(maxsize=1 << 16)  # the same few blocks are added again and again
+def read_block(block: str, vocabulary: LogVocabulary) -> tuple[int, int]:
+    """The mask of the groups of a block, and its number of group terms; zeros if it is not for a group."""
+    words = block.split(" ")
+    count = len(words)
+    if count > MOST_WORDS:
+        return 0, 0
+    # From right to left: after a term, the remaining words must be terms too.
+    sizes, masks = [0] * count, [0] * count
+    for start in reversed(range(count)):
+        for end in range(min(start + vocabulary.longest, count), start, -1):
+            mask = vocabulary.mask(" ".join(words[start:end])) if end == count or sizes[end] else None
+            if mask is not None:
+                sizes[start], masks[start] = end - start, mask
+                break
+    at = groups = group_terms = 0
+    while at < count and sizes[at]:
+        groups, group_terms, at = groups | masks[at], group_terms + (masks[at] > 0), at + sizes[at]
+    return (groups, group_terms) if at == count else (0, 0)
+
+
+class Specialization(NamedTuple):
+    """A second query with a block of added terms; ``head`` and ``tail`` are the terms before and after it.
+
+    ``mask`` has the groups of the block and ``terms`` its number of group terms; both are 0 if it is not for a group.
+    """
+
+    head: str
+    block: str
+    tail: str
+    mask: int
+    terms: int
+
+
+def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specialization | None:
+    """How the second of two canonical queries specializes the first, or None if it does not."""
+    old, new = first.split(" "), second.split(" ")
+    added = len(new) - len(old)
+    if added < 1:
+        return None
+    lead = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
+    backward = zip(reversed(old), reversed(new), strict=False)
+    trail = next((at for at, (a, b) in enumerate(backward) if a != b), len(old))
+    leftmost = None
+    for place in range(len(old) - trail, lead + 1):
+        end = place + added
+        block = " ".join(new[place:end])
+        mask, terms = read_block(block, vocabulary)
+        if mask or leftmost is None:
+            found = Specialization(" ".join(new[:place]), block, " ".join(new[end:]), mask, terms)
+            if mask:
+                return found
+            leftmost = found
+    return leftmost
 
 
 def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> LogVocabulary:

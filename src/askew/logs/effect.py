@@ -69,21 +69,29 @@ def kinds_of(shares: Any, groups: int, margin: float) -> Any:
 
 
 CHANGES = ("absent", "lower", "same", "higher")
-MOVES_SHOWN = 10
 # Takes texts; returns the mentions of each group in each text.
 CountMentions = Callable[[pa.Array], Any]
 
 _HOST = r"(?i)^(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:www\.)?([^/:?#\s]+\.[^/:?#\s]+)"
 _DIGITS = 12
 _SUMS = ("before", "after", "before_2", "after_2", "both", "events", "users")
-_PAGES = ("results_before", "results_after", "texts_before", "texts_after", "doc_before", "doc_after", "mask")
+_PAGES = (
+    "results_before",
+    "results_after",
+    "texts_before",
+    "texts_after",
+    "doc_before",
+    "doc_after",
+    "rank_before",
+    "mask",
+)
 
 
 def reduce_events(
-    events: pa.Table, groups: Sequence[str], count: CountMentions | None = None
+    events: pl.DataFrame, groups: Sequence[str], count: CountMentions | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Replace the result pages of events by numbers; also return sums of exposure per site (see ``site_table``)."""
-    frame = pl.DataFrame(pl.from_arrow(events)).with_row_index("event")
+    frame = events.with_row_index("event")
     names = {1 << number: group for number, group in enumerate(groups)}
     frame = frame.with_columns(group=pl.col("mask").replace_strict(names, default=SEVERAL, return_dtype=pl.String))
     if "entry" in frame.columns:
@@ -235,13 +243,6 @@ def share_table(events: pl.DataFrame, groups: Sequence[str], column: str, values
             row = {"group": label, column: value, "hits": int(hits.sum()), "n": found.n}
             rows.append(row | found.cells("share"))
     return frame_of(rows)
-
-
-def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame:
-    """The number of clicked results for each pair of old rank (0: absent) and new rank, down to ``deepest``."""
-    known = events.filter(pl.col("change").is_not_null() & (pl.col("new_rank") <= deepest))
-    known = known.with_columns(old_rank=pl.when(pl.col("old_rank") > deepest).then(0).otherwise(pl.col("old_rank")))
-    return known.group_by("old_rank", "new_rank").agg(n=pl.len().cast(pl.Int64)).sort("old_rank", "new_rank")
 
 
 def by_group(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, pl.DataFrame]]:

@@ -248,13 +248,3 @@ def student_p(t: float, degrees: int) -> float:
     from scipy.special import stdtr
 
     return float(2 * stdtr(degrees, -abs(t)))
-
-
-def coin_p(hits: Any, n: Any) -> Floats:
-    """The p-values of two-tailed binomial tests against one half, for arrays of counts."""
-    from scipy.special import betainc
-
-    hits, n = np.asarray(hits, np.float64), np.asarray(n, np.float64)
-    fewer = np.minimum(hits, n - hits)
-    # P(X <= k) of a fair coin is a regularized incomplete beta function.
-    return np.asarray(np.minimum(1.0, 2.0 * betainc(n - fewer, fewer + 1.0, 0.5)))

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.folders import new_folder, write
 from askew.logs.association import FORMULA
 from askew.logs.definition import ALL, SEVERAL
-from askew.logs.effect import MOVES_SHOWN
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.report import markup as n
-from askew.report.charts import About, Interval, Points, dots, scatter
+from askew.report.charts import About, Interval, dots
 from askew.report.markup import Markup, tag
 from askew.report.page import Section, document, facts, figure, listed, paragraph
 from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, Table, html_table, table
@@ -79,12 +77,6 @@ _GROUP, _ENTRY, _N = ("name", "group", "group"), ("name", "entry", "entry point"
 _USERS, _SHARE = ("count", "users", "users"), ("share", "share", "share")
 _BOTH = (("share", "before", "before"), ("share", "after", "after"))
 _HITS = (("count", "hits", "n"), ("count", "n", "of"))
-_QUERY = ("quote", "original", "query")
-_P = (("p", "p", "p"), ("p", "p_holm", "p, Holm"))
-_VALUES = (
-    "Association: how strongly the words of the query are associated with {first_group}, measured with word vectors. "
-    "Share: of the reformulations that add terms of a group to the query, the share that adds terms of {first_group}."
-)
 _TABLES: dict[str, Shown] = {
     "frequency": Shown("Reformulations", (("words", "what", "which"), *_HITS, _SHARE)),
     "groups": Shown(
@@ -149,26 +141,16 @@ _TABLES: dict[str, Shown] = {
         "Source of the topics: {topics}. Rate: the share of a topic among the reformulations that add terms of a "
         "group, divided by the share of the topic among all searches of the log.",
     ),
-    "topic_correlations": Shown(
-        "Spearman's correlations between columns of the table 'Topics of the original query'",
-        (("name", "one", "one"), ("name", "two", "two"), ("count", "n", "topics"), ("number.3", "rho", "rho"), *_P),
-        "Each row compares two columns of the table 'Topics of the original query'. The columns 'one' and 'two' "
-        "contain the names of the compared columns. p: p-value for the null hypothesis that the compared columns have "
-        "no rank correlation.",
-    ),
     "association": Shown(
         "Spearman's correlation between the association of a query with {first_group} and the share of reformulations "
         "of the query that add terms of {first_group}",
-        (("quote", "topic", "topic"), ("count", "n", "queries"), ("number.3", "rho", "rho"), *_P),
-        f"{_VALUES} Positive correlation: the more strongly the words of a query are associated with a group, the more "
-        "often people add terms of this group. Negative correlation: the less often people add terms of this group. "
-        "p: p-value for the null hypothesis that the association and the share have no rank correlation.",
+        (("count", "n", "queries"), ("number.3", "rho", "rho"), ("p", "p", "p")),
+        "Association: how strongly the words of the query are associated with {first_group}, measured with word "
+        "vectors. Share: of the reformulations that add terms of a group to the query, the share that adds terms of "
+        "{first_group}. Positive correlation: the more strongly the words of a query are associated with a group, the "
+        "more often people add terms of this group. p: p-value for the null hypothesis of no rank correlation.",
     ),
-    "funnel": Shown(
-        "Of the queries in the figure above, those with the most reformulations",
-        (_QUERY, _N, _USERS, _SHARE, _P[0], ("plain.2", "association", "association")),
-    ),
-    "queries": Shown("Queries with the most reformulations", (_QUERY, _N, _USERS)),
+    "queries": Shown("Queries with the most reformulations", (("quote", "original", "query"), _N, _USERS)),
     "keyphrases": Shown(
         "Keyphrases: phrases that people add at the same place as group terms, for example after 'jobs for'",
         (
@@ -207,16 +189,10 @@ def report_table(report: LogReport, name: str, brief: bool = False) -> Table | N
         named = report.groups[:1] if len(report.groups) == 2 else report.groups
         cells += [("share", "recommended", "recommended")] if "recommended" in rows.columns else []
         cells += [("share", f"share_{group}", group) for group in named]
-    elif name == "topic_correlations":
-        labels = {f"share_{group}": f"share of {group}" for group in report.groups}
-        rows = rows.with_columns(pl.col("one", "two").replace(labels))
-        rows = rows.drop_nulls("rho") if brief else rows
     elif name == "queries":
         cells += [("count", part, part.removeprefix("n_")) for part in rows.columns if part.startswith("n_")]
-    if name in ("blocks", "funnel", "queries", "keyphrases"):
+    if name in ("blocks", "queries", "keyphrases"):
         rows = rows.head(_SHOWN)
-    if brief and not rows.height:
-        return None
     head: list[Column] = []
     for form, _, label in cells:
         head.append(Column(label, _FORMS[form][0]))
@@ -243,7 +219,7 @@ def findings(report: LogReport) -> list[str]:
     A finding without data is left out.
     """
     found = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
-    for tell in (_association_finding, _pages_finding, _topics_finding, _how_soon):
+    for tell in (_topics_finding, _how_soon):
         if len(found) < MOST:
             found += list(tell(report))
     return found[:MOST]
@@ -309,29 +285,6 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         yield absent
 
 
-def _association_finding(report: LogReport) -> Iterator[str]:
-    row = _row(report, "association", topic="overall")
-    if row is None or row["rho"] is None or row["low"] is None:
-        return
-    first = report.settings["first_group"]
-    figures = (
-        f"For each of {n.count(row['n'])} queries, the report has two values: how strongly the words of the query are "
-        f"associated with {first}, and the share of {first} among the reformulations that add a term of a group to "
-        f"the query. Spearman's correlation of the two values is {_with_interval(row, 'rho', 'number.2')}."
-    )
-    if row["low"] <= 0 <= row["high"]:
-        yield (
-            "It is not clear whether people add a term of a group more often if the words of the query are more "
-            f"strongly associated with this group. {figures}"
-        )
-    else:
-        often = "more often" if row["rho"] > 0 else "less often"
-        yield (
-            f"The more strongly the words of a query are associated with a group, the {often} people add a term of "
-            f"this group. {figures}"
-        )
-
-
 def _topics_finding(report: LogReport) -> Iterator[str]:
     data = report.tables.get("topics")
     known = None if data is None else data.drop_nulls("rate_low").filter(pl.col("rate_low") > 1)
@@ -339,18 +292,6 @@ def _topics_finding(report: LogReport) -> Iterator[str]:
         row = known.sort("rate", descending=True).to_dicts()[0]
         rate = _with_interval(row, "rate", "number.2")
         yield f"Terms of groups are added most to queries about {row['topic']}: {rate} times as often as on average."
-
-
-def _pages_finding(report: LogReport) -> Iterator[str]:
-    corrects, reinforces = (_row(report, "kinds", group="all", kind=kind) for kind in ("corrects", "reinforces"))
-    if corrects is not None and reinforces is not None and corrects["share"] is not None:
-        even = f"1/{len(report.groups)}"
-        yield (
-            f"In {_with_interval(corrects, 'share')} of the reformulations that add terms of one group, the added "
-            f"group has less than {even} of all mentions of groups in the results of the original query. In "
-            f"{_with_interval(reinforces, 'share')}, the added group has more than {even}. The setting "
-            f"'margin' says how close to {even} counts as equal."
-        )
 
 
 def _how_soon(report: LogReport) -> Iterator[str]:
@@ -414,37 +355,14 @@ def report_sections(report: LogReport) -> list[Section]:
 
 
 def _patterns(report: LogReport) -> list[Markup]:
-    body = _shown(report, "frequency")
-    if "groups" not in report.tables:
-        return [*body, paragraph("No reformulation in this log adds terms of a group.")]
-    return [*body, *_shown(report, "groups", "gaps", "entries", "blocks")]
-
-
-def _effect(report: LogReport) -> list[Markup]:
-    body = _shown(report, "clicks")
-    if "ranks" in report.tables:
-        body += [*_shown(report, "ranks"), _moves(report.tables["moves"])]
-    return [*body, *_shown(report, "sites")]
-
-
-def _moves(moves: pl.DataFrame) -> Markup:
-    found = {(old, new): hits for old, new, hits in moves.select("old_rank", "new_rank", "n").iter_rows()}
-    after = sorted({new for _, new in found})
-    before = sorted({old for old, _ in found}, key=lambda old: (old == 0, old))
-    rows = [
-        ["absent" if old == 0 else str(old), *(n.count(found.get((old, new), 0)) for new in after)] for old in before
-    ]
-    head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
-    note = (
-        f"Only clicks at the ranks 1 to {MOVES_SHOWN} are counted. A result that had a rank greater than {MOVES_SHOWN} "
-        "before the reformulation counts as absent."
+    body = _shown(report, "frequency", "groups", "gaps", "entries", "blocks")
+    return (
+        body if "groups" in report.tables else [*body, paragraph("No reformulation in this log adds terms of a group.")]
     )
-    return html_table(table("moves", "Rank of the clicked result before and after the reformulation", head, rows, note))
 
 
 def _topics(report: LogReport) -> list[Markup]:
-    t = report.tables
-    if "topics" not in t:
+    if "topics" not in report.tables:
         return []
     about = About(
         "topic-rate",
@@ -452,58 +370,12 @@ def _topics(report: LogReport) -> list[Markup]:
         "Dots: the share of a topic among the reformulations that add terms of a group, divided by the share of the "
         "topic among all searches of the log.",
     )
-    known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
-    return [
-        *_shown(report, "topics"),
-        figure(_dots(about, known, "rate", "share among reformulations / share among all searches"), about.title),
-        *_shown(report, "topic_correlations"),
-    ]
-
-
-def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
-    """A dot for each topic, with its interval."""
-    rows = data.iter_rows(named=True)
-    return dots(about, data["topic"].to_list(), {name: [Interval(row[name], *ends(row, name)) for row in rows]}, label)
-
-
-def _association(report: LogReport) -> list[Markup]:
-    if "association" not in report.tables:
-        return []
-    told = (
-        f"{_TABLES['association'].caption}. {_VALUES} One dot is for all queries. Each other dot is for the queries of "
-        "one topic. The lines are 95% intervals."
-    ).format_map(report.settings)
-    about = About(
-        "association", "Do people add terms of the group that the words of the query are associated with?", told
+    known = report.tables["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
+    rates = [Interval(*rate) for rate in known.select("rate", "rate_low", "rate_high").iter_rows()]
+    drawn = dots(
+        about, known["topic"].to_list(), {"rate": rates}, "share among reformulations / share among all searches"
     )
-    known = report.tables["association"].drop_nulls("low")
-    body = [*_shown(report, "association"), figure(_dots(about, known, "rho", "Spearman's rho"), about.title)]
-    points = report.tables["funnel"]
-    return [*body, _funnel_chart(points, report), *_shown(report, "funnel")] if points.height else body
-
-
-def _funnel_chart(points: pl.DataFrame, report: LogReport) -> Markup:
-    first = report.settings["first_group"]
-    second = next(name for name in report.groups if name != first) if len(report.groups) == 2 else "the other group"
-    sides = {
-        f"queries whose words are associated with {first}": points.filter(pl.col("association") > 0),
-        f"queries whose words are associated with {second}": points.filter(pl.col("association") < 0),
-    }
-    drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
-    told = (
-        "Each point is a query. Horizontal: how many of its reformulations add terms of a group. Vertical: the share "
-        f"of these reformulations that add terms of {first}."
-    )
-    about = About("funnel", "Queries to which people add terms of one group more often than of the other", told)
-    said = (
-        "The figure shows queries that pass a two-tailed binomial test (p < 0.05; null hypothesis: people add both "
-        "groups equally often) and whose absolute association is above 0.05. "
-        f"Only queries that {report.settings['min_users']} users or more typed are shown. The p-values are not "
-        "corrected for the number of tests, which treat all reformulations as independent: one in twenty queries "
-        "without a difference passes."
-    )
-    picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
-    return figure(picture, about.title, said)
+    return [*_shown(report, "topics"), figure(drawn, about.title)]
 
 
 def _data(report: LogReport) -> list[Markup]:
@@ -519,10 +391,14 @@ def _data(report: LogReport) -> list[Markup]:
 
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
     ("patterns", "How often people add terms of a group, and how soon after the original query", _patterns),
-    ("effect", "What changes after people add terms of a group to a query", _effect),
+    (
+        "effect",
+        "What changes after people add terms of a group to a query",
+        lambda report: _shown(report, "clicks", "ranks", "sites"),
+    ),
     ("pages", "Groups that are mentioned on the result pages", lambda report: _shown(report, "kinds", "lean")),
     ("topics", "Topics", _topics),
-    ("association", "Association of queries with groups", _association),
+    ("association", "Association of queries with groups", lambda report: _shown(report, "association")),
     ("texts", "Queries and keyphrases", lambda report: _shown(report, "queries", "keyphrases")),
     ("data", "The log and the settings", _data),
     ("limits", "What this report does not show", lambda _: [listed(_LIMITS)]),

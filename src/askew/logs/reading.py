@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +17,10 @@ import pyarrow.compute as pc
 
 from askew.core import machine
 from askew.core.errors import DataError
-from askew.core.protocols import LogBatch, LogRows, Rejected
+from askew.core.protocols import LogBatch, LogRows
 from askew.data.files import Meter
-from askew.logs.association import part_counts, phrase_users
-from askew.logs.effect import CountMentions, add_sites, empty_sites, reduce_events
-from askew.logs.pairs import Walk, Walked, group_rows, walk
+from askew.logs.effect import CountMentions, reduce_events
+from askew.logs.pairs import LogCounts, Walk, walk
 from askew.logs.sources import LogSource
 from askew.logs.tables import new_key, to_batch
 
@@ -37,17 +35,18 @@ _TOP = np.uint64(40)
 
 
 class Parts:
-    """Splits the rows of a log of any order and length by user into parts that fit in memory, in a ``with`` block."""
+    """Splits the rows of a log of any order and length by user into parts that fit in memory, in a ``with`` block.
+
+    Small parts are in memory, larger ones in temporary files.
+    """
 
     def __init__(self, expected_bytes: int, folder: Path | None = None, in_memory: int | None = None) -> None:
         self.count = min(_MOST_PARTS, max(1, -(-expected_bytes // _PART_BYTES)))
-        self.spilled = False
-        self._wanted, self._held, self._next = folder, 0, self.count
-        self._in_memory = _IN_MEMORY if in_memory is None else in_memory
-        self._tables: list[list[pa.Table]] = [[] for _ in range(self.count)]
+        room = _IN_MEMORY if in_memory is None else in_memory
+        # A size of 0 would mean that nothing is written to a file.
+        self._room, self._folder = max(1, room // self.count), None if folder is None else str(folder)
         self._files: dict[int, tuple[Any, Any]] = {}
         self._stack = ExitStack()
-        self._folder = Path()
 
     def __enter__(self) -> Parts:
         return self
@@ -62,84 +61,55 @@ class Parts:
     def add(self, split: list[tuple[int, pa.Table]]) -> None:
         """Store the tables that ``split`` returned."""
         for number, table in split:
-            if self.spilled:
-                self._write(number, table)
-            else:
-                self._tables[number].append(table)
-                self._held += table.nbytes
-        if self.spilled or self._held <= self._in_memory:
-            return
-        self.spilled = True
-        wanted = None if self._wanted is None else str(self._wanted)
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="askew-logs-", dir=wanted)))
-        for number, tables in enumerate(self._tables):
-            for table in tables:
-                self._write(number, table)
-        self._tables = []
-
-    def _write(self, number: int, table: pa.Table) -> None:
-        if number not in self._files:
-            sink = pa.OSFile(str(self._path(number)), "wb")
-            self._stack.callback(sink.close)
-            self._files[number] = sink, pa.ipc.new_stream(sink, table.schema)
-        self._files[number][1].write_table(table)
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number}.arrow"
-
-    def _written(self) -> list[int]:
-        """Close all open files, and return the numbers of their parts."""
-        written = sorted(self._files)
-        for sink, writer in self._files.values():
-            writer.close()
-            sink.close()
-        self._files = {}
-        return written
+            if number not in self._files:
+                spooled = tempfile.SpooledTemporaryFile(self._room, dir=self._folder)  # noqa: SIM115 - the stack closes it
+                file = self._stack.enter_context(spooled)
+                self._files[number] = file, pa.ipc.new_stream(file, table.schema)
+            self._files[number][1].write_table(table)
 
     def numbers(self) -> Iterator[int]:
         """The numbers of the parts that have rows."""
-        if self.spilled:
-            for number in self._written():
-                yield from self._cut(number)
-        else:
-            yield from (number for number, some in enumerate(self._tables) if some)
+        for number in sorted(self._files):
+            yield from self._cut(number)
 
     def _cut(self, number: int) -> list[int]:
         """Split a part that is far larger than expected, as for a compressed log, and return the new part numbers."""
-        size = self._path(number).stat().st_size
+        file, writer = self._files[number]
+        writer.close()
+        size = file.tell()
         if size <= _TOO_LARGE * _PART_BYTES:
             return [number]
-        first, count = self._next, min(_MOST_PARTS, -(-size // _PART_BYTES))
-        self._next += count
-        with pa.OSFile(str(self._path(number))) as source, pa.ipc.open_stream(source) as stream:
-            for batch in stream:
-                for place, table in _by_user(pa.Table.from_batches([batch]), count, _MIX_AGAIN):
-                    self._write(first + place, table)
-        self._path(number).unlink()
-        return self._written()
+        first, count = max(self._files) + 1, min(_MOST_PARTS, -(-size // _PART_BYTES))
+        file.seek(0)
+        for batch in pa.ipc.open_stream(file):
+            smaller = _by_user(pa.Table.from_batches([batch]), count, _MIX_AGAIN)
+            self.add([(first + place, table) for place, table in smaller])
+        self._files.pop(number)[0].close()
+        written = sorted(part for part in self._files if part >= first)
+        for part in written:
+            self._files[part][1].close()
+        return written
 
     def take(self, number: int) -> pa.Table:
         """All rows of a part. Each part can be taken once, because its memory is released."""
-        if self.spilled:
-            with pa.OSFile(str(self._path(number))) as source:
-                return pa.ipc.open_stream(source).read_all().combine_chunks()
-        tables, self._tables[number] = self._tables[number], []
-        return pa.concat_tables(tables).combine_chunks()
+        file, _ = self._files[number]
+        file.seek(0)
+        rows = pa.ipc.open_stream(file).read_all()
+        file.close()
+        return rows.combine_chunks()
 
 
 def _by_user(table: pa.Table, count: int, mix: Any) -> list[tuple[int, pa.Table]]:
     """Split a table into parts. All rows of a user are in the same part."""
     if count == 1:
         return [(0, table)]
-    part = (table["user"].combine_chunks().to_numpy() * mix >> _TOP) % np.uint64(count)
-    order, starts = group_rows(part)
-    sorted_rows = table.take(pa.array(order))
-    bounds = starts.tolist()
-    numbers = part[order[starts[:-1]]].tolist()
-    return [
-        (int(number), sorted_rows.slice(a, b - a))
-        for number, a, b in zip(numbers, bounds[:-1], bounds[1:], strict=True)
-    ]
+    part = ((table["user"].combine_chunks().to_numpy() * mix >> _TOP) % np.uint64(count)).astype(np.uint16)
+    order = np.argsort(part, kind="stable")
+    numbers, starts = np.unique(part[order], return_index=True)
+    rows = table.take(pa.array(order))
+    bounds = [*starts.tolist(), len(order)]
+    pieces = zip(numbers.tolist(), bounds[:-1], bounds[1:], strict=True)
+    return [(number, rows.slice(begin, end - begin)) for number, begin, end in pieces]
 
 
 Progress = Callable[[int, int], None]
@@ -149,24 +119,6 @@ _FILE = 1 << 40
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@dataclass
-class LogCounts:
-    """What is kept of a log: counts, events without their result pages, exposure per site, and requested templates."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    topics: Counter[str] = field(default_factory=Counter)
-    topic_users: Counter[str] = field(default_factory=Counter)
-    events: pl.DataFrame = field(default_factory=pl.DataFrame)
-    sites: pl.DataFrame = field(default_factory=empty_sites)
-    templates: list[pl.DataFrame] = field(default_factory=list)
-    phrases: list[pl.DataFrame] = field(default_factory=list)
-    rejected: Rejected = field(default_factory=Rejected)
-    late: list[int] = field(default_factory=list)
-    columns: frozenset[str] = frozenset()
-    sessions_as_users: bool = False
-    spilled: bool = False
 
 
 def read_log(
@@ -198,14 +150,13 @@ def read_log(
                 if progress:
                     progress(meter.done, size)
             meter.next_file()
-        kept.spilled = parts.spilled
         if not kept.counts["rows read"]:
             raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and ⟨format⟩")
         _walk_parts(pool, parts, how, kept, count, workers)
     if kept.rejected.total and not kept.counts["rows"]:
         reasons = sorted(kept.rejected.counts.items())
         told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-        examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
+        examples = [place for reason, _ in reasons for place in kept.rejected.examples.get(reason, [])]
         example = f" (for example {examples[0]})" if examples else ""
         words = f"all rows were left out: {told}{example}; check ⟨format⟩ and ⟨columns⟩"
         raise DataError(f"log {sources[0].where}: {words}", code="all-left-out", rejected=dict(reasons))
@@ -274,37 +225,23 @@ def in_order(
 
 
 def _walk_parts(
-    pool: ThreadPoolExecutor, parts: Parts, how: Walk, kept: LogCounts, count: CountMentions | None, workers: int
+    pool: ThreadPoolExecutor, parts: Parts, how: Walk, log: LogCounts, count: CountMentions | None, workers: int
 ) -> None:  # fmt: skip
-    table = how.table
+    def work(number: int) -> LogCounts:
+        part = walk(pl.DataFrame(pl.from_arrow(parts.take(number))), how)
+        part.events, part.sites = reduce_events(part.events, how.vocabulary.groups, count)
+        return part
 
-    def work(number: int) -> tuple[Walked, pl.DataFrame, pl.DataFrame]:
-        walked = walk(parts.take(number), how, table)
-        return walked, *reduce_events(walked.events, how.vocabulary.groups, count)
-
-    frames = []
-    for walked, events, sites in in_order(pool, work, parts.numbers(), workers):
-        kept.counts.update(walked.counts)
-        kept.topics.update(walked.topics)
-        kept.topic_users.update(walked.topic_users)
-        if len(kept.topics) > _MOST_TOPICS:
+    for part in in_order(pool, work, parts.numbers(), workers):
+        log.add(part)
+        if len(log.topics) > _MOST_TOPICS:
             raise DataError(
                 f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for "
                 "topics; name another column with ⟨columns⟩, or set ⟨topics=none⟩"
             )
-        kept.late = sorted([*kept.late, *walked.late])[:3]
-        kept.sites = add_sites(kept.sites, sites)
-        frames.append(events)
-        if walked.templates is not None:
-            rows = pl.DataFrame(pl.from_arrow(walked.templates))
-            kept.templates.append(part_counts(rows))
-            kept.phrases.append(phrase_users(rows))
-    if not frames:
-        return
-    # In the order of the log. Users are renumbered, so that the result does not depend on the secret key.
-    events = pl.concat(frames).sort("line", maintain_order=True).drop("line")
-    first = events.select("user").with_row_index("at").group_by("user").agg(pl.col("at").min()).sort("at")
-    order = first.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int64)).select("user", "number")
-    kept.events = (
-        events.join(order, on="user", how="left", maintain_order="left").drop("user").rename({"number": "user"})
-    )
+    if log.events.width:
+        # In the order of the log. Users are renumbered, so that the result does not depend on the secret key.
+        events = log.events.sort("line").drop("line")
+        users = events["user"].unique(maintain_order=True)
+        numbers = pl.col("user").replace_strict(users, pl.int_range(len(users), eager=True))
+        log.events = events.with_columns(user=numbers)

@@ -29,8 +29,7 @@ class LogSettings:
 
     ``vectors`` is a file of word vectors; the vectors measure how strongly a query is associated with each group.
     ``vocabulary`` is the file with the words of these vectors. ``pairs`` is a file of word pairs, such as "he" and
-    "she". ``direction`` is the method that turns these word pairs into a direction in the vector space, which points
-    from one group to the other.
+    "she", whose differences point from one group to the other.
 
     An even share is 1 divided by the number of groups. ``margin`` (from 0 to below 1) says how far the share of a
     group on a result page may be from an even share and still count as even. A text is in the report only if at least
@@ -47,7 +46,6 @@ class LogSettings:
     topics: str = "auto"
     vectors: Path | None = None
     vocabulary: Path | None = None
-    direction: str = "pca"
     pairs: Path | None = None
     margin: float = 0.2
     min_users: int = 5

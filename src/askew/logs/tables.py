@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.compiled import compiled
 from askew.core.errors import ConfigError, DataError, check_names, place
 from askew.core.protocols import LogBatch, Rejected
 from askew.logs.definition import APOSTROPHES, BLANKS, QUOTES, STRIPPED
@@ -63,63 +63,26 @@ def shape(text: str) -> str:
 
 # Build the columns of a log from its bytes: queries as canonical terms, ids as hashes, clicks as lists.
 
-_BLANK_BYTE = 32
-_STRIPPED = np.zeros(256, np.bool_)
-_STRIPPED[np.frombuffer(STRIPPED.encode(), np.uint8)] = True
+_MARKS = re.escape(STRIPPED).replace(r"\'", "'")
+_IN_A_TERM = r"a-z0-9\x{80}-\x{10ffff}"
+# A term from its first to its last character that is not stripped, with a letter or digit somewhere in it.
+_TERM = f"(?:[^ {_MARKS}{_IN_A_TERM}][^ {_IN_A_TERM}]*)?[{_IN_A_TERM}](?:[^ ]*[^ {_MARKS}])?"
+_PLAIN_TERMS = "^[a-z0-9]+(?: [a-z0-9]+)*$"
 
 
 def canonical_column(texts: pa.Array) -> pa.Array:
     """The canonical query of each text of a column. A null gives an empty query."""
-    data, offsets = bytes_of(texts)
-    if (data >= 128).any():
-        column = pl.Series(texts).fill_null("")
-        high = column.str.len_bytes() != column.str.len_chars()
-        lowered = (
-            column.filter(high)
-            .str.to_lowercase()
-            .str.replace_all(f"[{APOSTROPHES}]", "'")
-            .str.replace_all(f"[{QUOTES}]", '"')
-            .str.replace_all(f"[{BLANKS}]", " ")
-        )
-        data, offsets = bytes_of(column.scatter(high.arg_true(), lowered).to_arrow())
-    return text_array(*_write_terms(data, offsets[:-1], offsets[1:], _STRIPPED))
-
-
-@compiled
-def _write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
-    """Write the terms of each piece with single spaces between them (see ``definition.terms``), and the offsets.
-
-    Pieces with non-ASCII characters must already be in lower case. ``stripped`` marks the bytes to strip from the ends.
-    """
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    room = 0
-    for row in range(len(starts)):
-        room += ends[row] - starts[row]
-    out = np.empty(room, np.uint8)
-    at = 0
-    for row in range(len(starts)):
-        begin, here, stop = at, starts[row], ends[row]
-        while here < stop:
-            # Skip marks at the beginning, copy the term, then remove marks from its end.
-            while here < stop and (stripped[data[here]] or data[here] <= _BLANK_BYTE or data[here] == 127):
-                here += 1
-            mark, said = at, False
-            if at > begin:
-                out[at] = _BLANK_BYTE
-                at += 1
-            first = at
-            while here < stop and data[here] > _BLANK_BYTE and data[here] != 127:
-                byte = data[here]
-                byte += 32 if 65 <= byte <= 90 else 0
-                said |= 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
-                out[at] = byte
-                at += 1
-                here += 1
-            while at > first and stripped[out[at - 1]]:
-                at -= 1
-            at = at if said else mark
-        offsets[row + 1] = at
-    return out[:at], offsets
+    column = pl.Series(texts).fill_null("").str.to_lowercase()
+    other = ~column.str.contains(_PLAIN_TERMS)
+    terms = (
+        column.filter(other)
+        .str.replace_all(f"[{APOSTROPHES}]", "'")
+        .str.replace_all(f"[{QUOTES}]", '"')
+        .str.replace_all(f"[{BLANKS}]", " ")
+        .str.extract_all(_TERM)
+        .list.join(" ")
+    )
+    return column.scatter(other.arg_true(), terms).to_arrow().cast(pa.string())
 
 
 def new_key() -> bytes:
@@ -131,28 +94,8 @@ def hashed(ids: pa.Array, key: bytes) -> pa.Array:
     """The 64-bit hash of each id: BLAKE2 with a secret key."""
     encoded = ids.fill_null("").dictionary_encode()
     distinct = encoded.dictionary.view(pa.binary()).to_pylist()
-    hashes = b"".join(hashlib.blake2b(one, digest_size=8, key=key).digest() for one in distinct)
+    hashes = b"".join(hashlib.blake2b(name, digest_size=8, key=key).digest() for name in distinct)
     return pa.array(np.frombuffer(hashes, np.uint64)).take(encoded.indices)
-
-
-def text_array(data: Any, offsets: Any) -> pa.Array:
-    """Bytes and offsets as a column of texts, without a copy."""
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
-
-
-def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
-    """The bytes of a column of texts and the offset of each text, without a copy where possible."""
-    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    if array.null_count:
-        array = array.fill_null("")
-    array = array.cast(pa.large_string()) if array.type not in (pa.string(), pa.large_string()) else array
-    kind = np.int32 if array.type == pa.string() else np.int64
-    buffers = array.buffers()
-    if buffers[1] is None or not len(array):
-        return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
-    offsets = np.frombuffer(buffers[1], kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    return data, offsets
 
 
 def short_lists(sizes: Any, values: pa.Array) -> pa.Array:

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from askew.core.compiled import compiled
 from askew.core.errors import DataError
 from askew.logs.definition import LOG_DATA, SEVERAL, canonical
 from askew.logs.effect import frame_of
-from askew.logs.numbers import Estimate, Z, ratio_of, share, spearman
-from askew.logs.pairs import build_table, find
-from askew.logs.tables import bytes_of
+from askew.logs.numbers import Estimate, Z, ratio_of, share
 
 OTHER = "other"
-_BLANK = 32
 
 
 @dataclass(frozen=True)
@@ -37,23 +31,30 @@ class SeedWords:
     words: Mapping[str, Sequence[str]]
     name: str = "topics"
 
-    def __post_init__(self) -> None:
-        values: dict[str, int] = {}
-        for number, listed in enumerate(self.words.values()):
-            for word in map(canonical, listed):
+    @cached_property
+    def _topics(self) -> dict[str, int]:
+        """The number of the topic of each word, longest words first. Spaces are doubled (see ``topics``)."""
+        topics: dict[str, int] = {}
+        for number, words in enumerate(self.words.values()):
+            for word in filter(None, map(canonical, words)):
                 # A word that several topics list counts for the first of them.
-                values.setdefault(word, number)
-        object.__setattr__(self, "_table", build_table({word: v for word, v in values.items() if word}))
+                topics.setdefault(f" {word.replace(' ', '  ')} ", number)
+        return dict(sorted(topics.items(), key=lambda entry: -len(entry[0])))
 
-    def topics(self, queries: pa.Array) -> pa.Array:
+    def topics(self, queries: pl.Series) -> pl.Series:
         """The topic of each canonical query."""
-        data, offsets = bytes_of(queries)
-        table: Any = self.__dict__["_table"]
-        found = _classify(
-            data, offsets, len(self.words), table.slots, table.texts, table.bounds, table.values, table.is_prefix,
-            table.longest,
-        )  # fmt: skip
-        return pa.array([*self.words, OTHER]).take(pa.array(found))
+        distinct = queries.unique()
+        # Each word has its own spaces, so that two matches can be next to each other.
+        spaced = pl.format(" {} ", pl.col("query").str.replace_all(" ", "  ", literal=True))
+        words = distinct.to_frame("query").select(
+            "query", word=spaced.str.extract_many(list(self._topics), leftmost=True)
+        )
+        hits = words.explode("word").drop_nulls().with_columns(topic=pl.col("word").replace_strict(self._topics))
+        most = hits.group_by("query", "topic").len().sort("len", "topic", descending=[True, False])
+        numbers = most.unique("query", keep="first", maintain_order=True)
+        chosen = numbers.select("query", topic=pl.Series([*self.words]).gather(numbers["topic"]))
+        both = queries.to_frame("query").join(chosen, on="query", how="left", maintain_order="left")
+        return both["topic"].fill_null(OTHER)
 
 
 def load_topics(path: Path | None = None) -> SeedWords:
@@ -73,40 +74,6 @@ def load_topics(path: Path | None = None) -> SeedWords:
         words = f"topics {where}: expected a table [topics] with lists of words, such as health = ['doctor']"
         raise DataError(words, code="no-topics")
     return SeedWords(found, str(data.get("name", where.stem)))
-
-
-@compiled
-def _classify(
-    data: Any, offsets: Any, topics: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, longest: int
-) -> Any:
-    found = np.empty(len(offsets) - 1, np.int64)
-    hits = np.zeros(topics + 1, np.int64)
-    ends = np.empty(longest, np.int64)
-    for row in range(len(offsets) - 1):
-        hits[:] = 0
-        at, stop = offsets[row], offsets[row + 1]
-        while at < stop:
-            words, end = 0, at
-            while words < longest and end <= stop:
-                while end < stop and data[end] != _BLANK:
-                    end += 1
-                ends[words] = end
-                words += 1
-                end += 1
-            following = ends[0] + 1
-            for size in range(words, 0, -1):
-                entry = find(data, at, ends[size - 1], False, slots, texts, bounds, is_prefix)
-                if entry >= 0:
-                    hits[values[entry]] += 1
-                    following = ends[size - 1] + 1
-                    break
-            at = following
-        best = topics
-        for topic in range(topics):
-            if hits[topic] > hits[best]:
-                best = topic
-        found[row] = best
-    return found
 
 
 def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[str]) -> pl.DataFrame:
@@ -141,16 +108,3 @@ def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estima
         return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)
     half = max(found.value - found.low, found.high - found.value) / (Z * found.value)
     return ratio_of(found.value / (searches / total), half**2 + 1 / searches - 1 / total, found.n)
-
-
-def topic_correlations(table: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Spearman's correlations over topics between rate, share recommended and the shares of the groups."""
-    # With two groups the second share follows from the first.
-    told = groups[:1] if len(groups) == 2 else groups
-    names = [name for name in ("rate", "recommended", *(f"share_{group}" for group in told)) if name in table.columns]
-    rows = []
-    for one, two in combinations(names, 2):
-        both = table.select(one, two).drop_nulls()
-        rows.append({"one": one, "two": two, **asdict(spearman(both[one].to_numpy(), both[two].to_numpy()))})
-    values = dict.fromkeys(("rho", "low", "high", "p"), pl.Float64)
-    return pl.DataFrame(rows, schema={"one": pl.String, "two": pl.String, "n": pl.Int64, **values}).fill_nan(None)

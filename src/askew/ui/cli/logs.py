@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The tables of the report that the command prints, in this order.
 _SHOWN = (
     "frequency", "groups", "gaps", "entries", "clicks", "ranks", "kinds", "lean", "sites", "topics",
-    "topic_correlations", "association", "keyphrases",
+    "association", "keyphrases",
 )  # fmt: skip
 _DEFAULT = LogSettings()
 
@@ -33,9 +33,8 @@ LOG (logs): Log files, or folders of log files; plain or gzip.
 --topics: Source of the topics of queries: 'auto', 'column', 'words', 'none', a .toml file of word lists, or the name of
     a classifier.
 --vectors: Word vectors (GloVe, word2vec, .npy) that measure how strongly a query is associated with each group.
---direction: With --vectors, choose how to compute the direction between the two groups in the vector space: 'pca' (from
-    all word pairs) or 'pair' (from one word pair).
---pairs: A TOML file of word pairs for --direction; needed unless the groups are 'female' and 'male'.
+--pairs: With --vectors, a TOML file of word pairs, one word for each group. Needed unless the groups are 'female' and
+    'male'.
 --page-lexicon: Count the words of this lexicon in the texts of result pages. Default: the lexicon for the queries.
 --min-users: Show only texts of queries that at least this many users typed.
 --min-events: Show only sites that appear in the results of at least this many reformulations.
@@ -48,7 +47,7 @@ LOG (logs): Log files, or folders of log files; plain or gzip.
 def command(
     logs: list[Path] | None = None, form: str = _DEFAULT.format, columns: str | None = None, groups: str | None = None,
     lexicon: str | None = None, gap: float = _DEFAULT.gap, topics: str = _DEFAULT.topics, vectors: Path | None = None,
-    direction: str = _DEFAULT.direction, pairs: Path | None = None, page_lexicon: str | None = None,
+    pairs: Path | None = None, page_lexicon: str | None = None,
     min_users: int = _DEFAULT.min_users, min_events: int = _DEFAULT.min_events, review: Path | None = None,
     out: Path | None = None, threads: int | None = None, demo: bool = False, as_json: bool = False,
 ) -> None:  # fmt: skip
@@ -66,7 +65,7 @@ def command(
         refuse_full(out)
     settings = LogSettings(
         format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
-        topics=topics, vectors=vectors, direction=direction, pairs=pairs, page_lexicon=page_lexicon,
+        topics=topics, vectors=vectors, pairs=pairs, page_lexicon=page_lexicon,
         min_users=min_users, min_events=min_events, review=review, threads=threads,
     )  # fmt: skip
     with Waiting("reading the log") as progress:
