@@ -43,7 +43,7 @@ class Prepared:
 class Worker:
     """Trains rows, one after the other, and ranks the candidates of the test queries with each.
 
-    Texts are tokenized once, and the batches that are scored are made once and kept on the device.
+    The batches that are scored are made once and kept on the device.
     """
 
     def __init__(self, folder: Path, weights: Path, device: str | None, changes: dict[str, Any], threads: int) -> None:
@@ -56,7 +56,6 @@ class Worker:
             torch.set_num_threads(threads)
         self.given, self.weights, self.changes = Prepared.read(folder), weights, changes
         self.device = choose_device(device)
-        self._tokens: Any = None
         self._batches: dict[str, Any] = {}
 
     def train(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,24 +72,11 @@ class Worker:
         pace = Schedule(**{**row["pace"], **self.changes})
         data = RankerTexts(texts["queries"], texts["docs"], arrays["lean"].astype(np.float64), arrays["group"])
         with tempfile.TemporaryDirectory() as work:
-            encoder = fit(
-                data, Examples(left, right, labels), settings, pace, Path(work), self.device, tokens=self._trained_on
-            )
+            encoder = fit(data, Examples(left, right, labels), settings, pace, Path(work), self.device)
         trained = time.monotonic()
         found = {name: top_places(self._scores(encoder, name)) for name in texts["tests"]}
         seconds = {"train_seconds": trained - began, "score_seconds": time.monotonic() - trained}
         return found, {"pace": asdict(pace), **{name: round(value, 1) for name, value in seconds.items()}}
-
-    def _trained_on(self, tokenizer: Any) -> tuple[Any, Any]:
-        """The tokens of the training texts; all rows cut them alike."""
-        from askew.train.crossencoder import TokenTexts
-
-        if self._tokens is None:
-            texts = self.given.texts
-            settings = next(iter(texts["rows"].values()))["settings"]
-            sides = (texts["queries"], settings["most_left_tokens"]), (texts["docs"], settings["most_tokens"])
-            self._tokens = tuple(TokenTexts.of(tokenizer, side, most) for side, most in sides)
-        return self._tokens
 
     def _scores(self, encoder: Any, name: str) -> Any:
         """A score for each candidate, in rows of queries; minus infinity where there is none."""
@@ -114,13 +100,13 @@ class Worker:
         """The pairs of a collection, those of a like length together, the longest first."""
         texts, candidates = self.given.texts["tests"][name], self.given.arrays[f"candidates_{name}"]
         query, place = np.nonzero(candidates >= 0)
-        left, right = encoder.tokens(texts["queries"], is_left=True), encoder.tokens(texts["docs"])
-        pairs = query, candidates[query, place].astype(np.int64)
-        order = np.argsort(-(left.lengths[pairs[0]] + right.lengths[pairs[1]]), kind="stable")
+        left = [texts["queries"][row] for row in query.tolist()]
+        right = [texts["docs"][row] for row in candidates[query, place].tolist()]
+        order = np.argsort([-len(pair[0]) - len(pair[1]) for pair in zip(left, right, strict=True)], kind="stable")
         size = 1024 if self.device.startswith("cuda") else 64
         for start in range(0, len(order), size):
             some = order[start : start + size]
-            made = encoder.batch(left, right, (pairs[0][some], pairs[1][some]))
+            made = encoder.batch([left[pair] for pair in some], [right[pair] for pair in some])
             yield some, {key: values.to(self.device) for key, values in made.items()}
 
 

@@ -119,9 +119,9 @@ def test_the_training_is_that_of_the_command(prepared, data, tmp_path):
     found, _ = worker.train("negatives-0.5-seed2")
     texts, candidates = worker.given.texts["tests"]["boolq"], worker.given.arrays["candidates_boolq"]
     rows = np.nonzero(candidates >= 0)
-    pairs = rows[0], candidates[rows].astype(np.int64)
+    left, right = [texts["queries"][row] for row in rows[0]], [texts["docs"][doc] for doc in candidates[rows]]
     scores = np.full(candidates.shape, -np.inf, np.float32)
-    scores[rows] = encoder.score(encoder.tokens(texts["queries"], is_left=True), encoder.tokens(texts["docs"]), pairs)
+    scores[rows] = encoder.score(left, right)
     assert np.array_equal(found["boolq"], top_places(scores))
 
 

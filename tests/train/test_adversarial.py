@@ -36,8 +36,7 @@ def gradients(tiny, strength, done):
     torch.manual_seed(1)
     both = with_adversary(encoder.model, 2, strength)
     both.eval()
-    left, right = encoder.tokens(["who wrote", "is sky"], is_left=True), encoder.tokens(["his book", "blue cars"])
-    answer = both(**encoder.batch(left, right, (np.arange(2), np.arange(2))))
+    answer = both(**encoder.batch(["who wrote", "is sky"], ["his book", "blue cars"]))
     both.adversary_loss(answer, torch.tensor([1, 0]), torch.ones(2), done).backward()
     word = encoder.model.bert.embeddings.word_embeddings.weight.grad
     return word.clone(), both.adversary[0].weight.grad.clone()
@@ -62,8 +61,7 @@ def test_documents_that_are_not_there_are_not_guessed_at(tiny):
     encoder = CrossEncoder.load(settings_for(tiny), "cpu")
     both = with_adversary(encoder.model, 2, 1.0)
     both.eval()
-    left, right = encoder.tokens(["who"], is_left=True), encoder.tokens(["his book", "blue cars"])
-    answer = both(**encoder.batch(left, right, (np.zeros(2, int), np.arange(2))))
+    answer = both(**encoder.batch(["who", "who"], ["his book", "blue cars"]))
     there = torch.tensor([1.0, 0.0])
     losses = [both.adversary_loss(answer, torch.tensor([1, group]), there, 1.0).item() for group in (0, 1)]
     assert losses[0] == losses[1] > 0

@@ -13,8 +13,6 @@ from askew.train.crossencoder import (
     Examples,
     RankerSettings,
     RankerTexts,
-    Template,
-    TokenTexts,
     fit,
     loss_of,
 )
@@ -47,46 +45,39 @@ def toy():
     return RankerTexts(QUERIES, DOCS, lean, np.array([1, 0, 1, 2, 0, 2])), groups_of(relevant, negatives, 12, each=2)
 
 
-def scores_of(encoder, queries, docs):
-    left, right = encoder.tokens(queries, is_left=True), encoder.tokens(docs)
-    return encoder.score(left, right, (np.arange(len(queries)), np.arange(len(docs))))
-
-
 def test_two_texts_are_put_together_as_the_tokenizer_does_it(tiny):
     encoder = CrossEncoder.load(settings_for(tiny), "cpu")
     queries, docs = ["who wrote", "sky"], ["the book is blue", "cars run fast he his man she her woman w1 w2 w3"]
-    left, right = encoder.tokens(queries, is_left=True), encoder.tokens(docs)
-    made = encoder.template.batch(left, right, (np.arange(2), np.arange(2)), 24)
+    made = encoder.batch(queries, docs)
     known = encoder.tokenizer(queries, docs, padding=True, pad_to_multiple_of=8)
     for name in ("input_ids", "attention_mask", "token_type_ids"):
         assert made[name].tolist() == known[name], name
 
 
 def test_the_right_text_is_cut_where_both_are_too_long(tiny):
-    encoder = CrossEncoder.load(settings_for(tiny), "cpu")
+    encoder = CrossEncoder.load(RankerSettings(tiny, most_tokens=16, most_left_tokens=8), "cpu")
     queries, docs = ["who wrote the"], [" ".join(["book"] * 40)]
-    left, right = encoder.tokens(queries, is_left=True), encoder.tokens(docs)
-    made = encoder.template.batch(left, right, (np.array([0]), np.array([0])), 16)
+    made = encoder.batch(queries, docs)
     known = encoder.tokenizer(queries, docs, truncation="only_second", max_length=16)
     assert made["input_ids"].tolist() == known["input_ids"]
 
 
-def test_a_tokenizer_that_marks_no_second_text_is_refused():
-    def nothing(*_, **__):
-        return {"special_tokens_mask": [0, 0], "input_ids": [5, 5]}
+def test_a_long_left_text_is_cut_at_its_own_limit(tiny):
+    encoder = CrossEncoder.load(settings_for(tiny), "cpu")
+    made = encoder.batch(["who  Wrote, the book " * 9], ["cars"])
+    known = encoder.tokenizer(["who wrote , the book who wrote ,"], ["cars"], padding=True, pad_to_multiple_of=8)
+    assert made["input_ids"].tolist() == known["input_ids"]
 
+
+def test_a_tokenizer_that_marks_no_second_text_is_refused(tiny, tmp_path):
+    from tokenizers.processors import TemplateProcessing
+
+    encoder = CrossEncoder.load(settings_for(tiny), "cpu")
+    plain = TemplateProcessing(single="[CLS] $A", pair="[CLS] $A $B", special_tokens=[("[CLS]", 2)])
+    encoder.tokenizer.backend_tokenizer.post_processor = plain
+    encoder.save(tmp_path)
     with pytest.raises(ConfigError, match=r"^tokenizer: "):
-        Template.of(nothing)
-
-
-def test_joined_texts_have_a_mark_between_them():
-    first, second = (
-        TokenTexts(np.array([1, 2, 3]), np.array([0, 2, 3])),
-        TokenTexts(np.array([7, 8]), np.array([0, 2, 2])),
-    )
-    made = first.joined(0, second, np.array([1, 0, 0]), np.array([0, 1, 0]))
-    texts = [made.ids[a:b].tolist() for a, b in zip(made.offsets, made.offsets[1:], strict=False)]
-    assert texts == [[3, 0, 7, 8], [1, 2, 0], [1, 2, 0, 7, 8]]
+        CrossEncoder.load(settings_for(str(tmp_path)), "cpu")
 
 
 def loss(name, scores, labels=None, there=None, lean=None, **more):
@@ -123,8 +114,8 @@ def test_a_trained_ranker_puts_the_answer_first_and_opens_elsewhere(tiny, tmp_pa
     texts, examples = toy()
     pace = Schedule(epochs=12.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=1000, seed=1)
     encoder = fit(texts, examples, settings_for(tiny, **more), pace, tmp_path / "work", "cpu")
-    right = scores_of(encoder, QUERIES[:2], DOCS[:2])
-    wrong = scores_of(encoder, [QUERIES[0]] * 4, DOCS[2:])
+    right = encoder.score(QUERIES[:2], DOCS[:2])
+    wrong = encoder.score([QUERIES[0]] * 4, DOCS[2:])
     assert right.min() > wrong.max() + 1
     encoder.save(tmp_path / "model")
     from sentence_transformers import CrossEncoder as Other
@@ -137,14 +128,14 @@ def test_a_trained_ranker_puts_the_answer_first_and_opens_elsewhere(tiny, tmp_pa
 def test_the_same_seed_trains_the_same_ranker(tiny, tmp_path):
     texts, examples = toy()
     made = [fit(texts, examples, settings_for(tiny), PACE, tmp_path / name, "cpu") for name in "ab"]
-    first, second = (scores_of(one, QUERIES[:6], DOCS) for one in made)
+    first, second = (one.score(QUERIES[:6], DOCS) for one in made)
     assert first.tolist() == second.tolist()
 
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_end(tiny, tmp_path):
     texts, examples = toy()
     pace = Schedule(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=3, seed=1)
-    whole = scores_of(fit(texts, examples, settings_for(tiny), pace, tmp_path / "whole", "cpu"), QUERIES[:6], DOCS)
+    whole = fit(texts, examples, settings_for(tiny), pace, tmp_path / "whole", "cpu").score(QUERIES[:6], DOCS)
 
     def stop(done, *_):
         if done == 5:
@@ -153,7 +144,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_end(tiny, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(texts, examples, settings_for(tiny), pace, tmp_path / "cut", "cpu", progress=stop)
     rest = fit(texts, examples, settings_for(tiny), pace, tmp_path / "cut", "cpu")
-    assert scores_of(rest, QUERIES[:6], DOCS) == pytest.approx(whole, abs=1e-6)
+    assert rest.score(QUERIES[:6], DOCS) == pytest.approx(whole, abs=1e-6)
 
 
 def test_a_checkpoint_of_another_architecture_is_refused(tiny, tmp_path):
@@ -176,7 +167,7 @@ def test_scores_are_read_in_32_bits_whatever_the_steps_were_computed_in(tiny, tm
     monkeypatch.setattr(transformers, "TrainingArguments", lambda **given: real(**{**given, "bf16": True}))
     texts, examples = toy()
     encoder = fit(texts, examples, settings_for(tiny), PACE, tmp_path / "work", "cpu")
-    scores = scores_of(encoder, QUERIES[:6], DOCS)
+    scores = encoder.score(QUERIES[:6], DOCS)
     rounded = torch.from_numpy(scores).bfloat16().float().numpy()
     assert (scores != rounded).any()
 

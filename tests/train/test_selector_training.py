@@ -24,7 +24,7 @@ from askew.train.selector import (
     choose,
     effects,
     labels_for,
-    pair_tokens,
+    pair_texts,
     read_built,
     train_selector,
 )
@@ -216,11 +216,13 @@ def test_passages_follow_the_separator_of_the_tokenizer(built, tiny):
     passages, _, candidate_first = built.passages
     rows = np.array([0, 5])
     settings = SelectorSettings(passages="separator", text_tokens=6, passage_tokens=4)
-    left, right = pair_tokens(tokenizer, built, settings, rows)
-    known = tokenizer(built.table["text"][5], add_special_tokens=False)["input_ids"][:6]
-    passage = tokenizer(passages[candidate_first[5]], add_special_tokens=False)["input_ids"][:4]
-    assert right.ids[right.offsets[1] : right.offsets[2]].tolist() == [*known, tokenizer.sep_token_id, *passage]
-    assert len(left.lengths) == len(built.originals)
+    left, right = pair_texts(tokenizer, built, settings, rows)
+    text, passage, joined = (
+        tokenizer(text, add_special_tokens=False)["input_ids"]
+        for text in (built.table["text"][5], passages[candidate_first[5]], right[1])
+    )
+    assert joined == [*text[:6], tokenizer.sep_token_id, *passage[:4]]
+    assert len(left) == len(built.originals)
 
 
 def test_a_candidate_that_wins_in_training_is_scored_higher(tiny, tmp_path):

@@ -1,7 +1,7 @@
 """Train cross-encoders: models that read two texts together and return one score.
 
 An example is a group: a text on the left (a query), texts on the right (its relevant document first, then negatives),
-and their labels. Each text is tokenized once. The losses, where s+ is the score of the relevant document and s- the
+and their labels. The losses, where s+ is the score of the relevant document and s- the
 score of a negative:
 
     bce         binary cross-entropy of each score against its label
@@ -17,7 +17,7 @@ sentence-transformers can open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,6 @@ def with_adversary(ranker: Any, classes: int, strength: float) -> Any:
 
 
 LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
-_CHUNK = 20_000
 # Batches are padded to a multiple of this width, which is faster on the matrix units of a GPU.
 _ALIGNED = 8
 
@@ -117,106 +116,12 @@ class RankerSettings:
 PACE = Schedule(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 
 
-@dataclass(frozen=True)
-class TokenTexts:
-    """Texts as token ids without special tokens: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
-
-    ids: npt.NDArray[np.int32]
-    offsets: Ints
-
-    @classmethod
-    def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> TokenTexts:
-        """Tokenize texts, each cut at ``most`` tokens."""
-        rows: list[list[int]] = []
-        for start in range(0, len(texts), _CHUNK):
-            made = tokenizer(
-                list(texts[start : start + _CHUNK]), add_special_tokens=False, truncation=True, max_length=most,
-                return_attention_mask=False, return_token_type_ids=False,
-            )  # fmt: skip
-            rows += made["input_ids"]
-        lengths = np.array([len(row) for row in rows], np.int64)
-        ids = np.fromiter((one for row in rows for one in row), np.int32, int(lengths.sum()))
-        return cls(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-
-    @property
-    def lengths(self) -> Ints:
-        """The number of tokens of each text."""
-        return np.diff(self.offsets)
-
-    def joined(self, mark: int, other: TokenTexts, rows: Ints, other_rows: Ints) -> TokenTexts:
-        """Texts of this list, each followed by the token ``mark`` and a text of another list."""
-        sizes = self.lengths[rows] + 1 + other.lengths[other_rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        ids = np.full(int(offsets[-1]), mark, np.int32)
-        for part, places, starts in (
-            (self, rows, offsets[:-1]),
-            (other, other_rows, offsets[:-1] + self.lengths[rows] + 1),
-        ):
-            lengths = part.lengths[places]
-            within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            ids[np.repeat(starts, lengths) + within] = part.ids[np.repeat(part.offsets[:-1][places], lengths) + within]
-        return TokenTexts(ids, offsets)
-
-
-@dataclass(frozen=True)
-class Template:
-    """The special tokens of a tokenizer before, between and after two texts, and the token type of each side."""
-
-    before: tuple[int, ...]
-    between: tuple[int, ...]
-    after: tuple[int, ...]
-    types: tuple[int, int] | None
-    pad: int
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Template:
-        """Read the template from the tokens of a pair of one-word texts."""
-        made = tokenizer("a", "a", return_special_tokens_mask=True)
-        marks, ids = np.array(made["special_tokens_mask"], bool), made["input_ids"]
-        inside = np.flatnonzero(~marks)
-        # The second text begins after the only gap between tokens that are not special.
-        gap = np.flatnonzero(np.diff(inside) > 1)
-        if len(gap) != 1:
-            raise ConfigError(
-                "tokenizer: expected a tokenizer that puts special tokens between the two texts of a pair, found no "
-                "such tokens"
-            )
-        first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
-        types = made.get("token_type_ids")
-        return cls(
-            tuple(ids[: inside[0]]),
-            tuple(ids[first:last]),
-            tuple(ids[inside[-1] + 1 :]),
-            None if types is None else (types[inside[0]], types[last]),
-            int(tokenizer.pad_token_id or 0),
-        )
-
-    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
-        """A padded batch with two texts in each row; the right text is cut if both together exceed ``most`` tokens."""
-        marks = len(self.before) + len(self.between) + len(self.after)
-        sizes = [left.lengths[rows[0]], right.lengths[rows[1]]]
-        sizes[1] = np.minimum(sizes[1], np.maximum(0, most - marks - sizes[0]))
-        total = sizes[0] + sizes[1] + marks
-        width = -(-int(total.max()) // _ALIGNED) * _ALIGNED
-        ids = np.full((len(total), width), self.pad, np.int64)
-        starts = [np.full(len(total), len(self.before)), len(self.before) + sizes[0] + len(self.between)]
-        columns = np.arange(width)
-        for tokens, row, start, size in zip((left, right), rows, starts, sizes, strict=True):
-            place = columns - start[:, None]
-            inside = (place >= 0) & (place < size[:, None])
-            ids[inside] = tokens.ids[(tokens.offsets[:-1][row][:, None] + place)[inside]]
-        for number, mark in enumerate(self.before):
-            ids[:, number] = mark
-        every = np.arange(len(total))
-        for number, mark in enumerate(self.between):
-            ids[every, starts[1] - len(self.between) + number] = mark
-        for number, mark in enumerate(self.after):
-            ids[every, total - len(self.after) + number] = mark
-        made = {"input_ids": ids, "attention_mask": (columns < total[:, None]).astype(np.int64)}
-        if self.types is not None:
-            second = (columns >= starts[1][:, None]) & (columns < total[:, None])
-            made["token_type_ids"] = np.where(second, self.types[1], self.types[0]).astype(np.int64)
-        return made
+def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[str]:
+    """The beginning of each text, up to its token number ``most``."""
+    made = tokenizer(
+        list(texts), add_special_tokens=False, truncation=True, max_length=most, return_offsets_mapping=True
+    )
+    return [text[: places[-1][1]] if places else "" for text, places in zip(texts, made["offset_mapping"], strict=True)]
 
 
 @dataclass(frozen=True)
@@ -246,8 +151,12 @@ class CrossEncoder:
     """A model that returns one score for two texts, with its tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any, settings: RankerSettings, device: str) -> None:
+        if tokenizer.num_special_tokens_to_add(pair=True) <= tokenizer.num_special_tokens_to_add(pair=False):
+            raise ConfigError(
+                "tokenizer: expected a tokenizer that puts special tokens between the two texts of a pair, found no "
+                "such tokens"
+            )
         self.model, self.tokenizer, self.settings, self.device = model, tokenizer, settings, device
-        self.template = Template.of(tokenizer)
 
     @classmethod
     def load(cls, settings: RankerSettings, device: str | None = None) -> CrossEncoder:
@@ -259,16 +168,13 @@ class CrossEncoder:
         model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
         return cls(model.to(where), tokenizer, settings, where)
 
-    def tokens(self, texts: Sequence[str], is_left: bool = False) -> TokenTexts:
-        """Tokenize the texts of one side."""
-        most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
-        return TokenTexts.of(self.tokenizer, texts, most)
-
-    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints]) -> dict[str, Any]:
-        """The input of the model for rows of two texts."""
-        import torch
-
-        made = self.template.batch(left, right, rows, self.settings.most_tokens)
+    def batch(self, left: Sequence[str], right: Sequence[str]) -> dict[str, Any]:
+        """The input of the model for pairs of texts; a right text is cut if the pair has too many tokens."""
+        most = self.settings.most_tokens
+        made = self.tokenizer(
+            first_tokens(self.tokenizer, left, self.settings.most_left_tokens), list(right), truncation="only_second",
+            max_length=most, padding=True, pad_to_multiple_of=_ALIGNED, return_tensors="pt",
+        )  # fmt: skip
         width = made["input_ids"].shape[1]
         places = room(self.model, self.tokenizer, width)
         if places < width:
@@ -277,26 +183,24 @@ class CrossEncoder:
                 "tokens; use another model, or set a smaller ⟨most_tokens⟩ (for a selector: smaller ⟨text_tokens⟩ and "
                 "⟨passage_tokens⟩)"
             )
-        return {name: torch.from_numpy(values) for name, values in made.items()}
+        return dict(made)
 
-    def score(
-        self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], batch_size: int = 256
-    ) -> npt.NDArray[Any]:
-        """One score for each row of two texts. The longest texts come first, so that a lack of memory shows early.
+    def score(self, left: Sequence[str], right: Sequence[str], batch_size: int = 256) -> npt.NDArray[Any]:
+        """One score for each pair of texts. The longest texts come first, so that a lack of memory shows early.
 
         Scores are computed in 32 bits, because in 16 bits many near scores would be ties.
         """
         import torch
 
         self.model.eval()
-        order = np.argsort(-(left.lengths[rows[0]] + right.lengths[rows[1]]), kind="stable")
+        order = sorted(range(len(left)), key=lambda pair: -len(left[pair]) - len(right[pair]))
         scores = np.zeros(len(order), np.float32)
         with torch.inference_mode():
             for start in range(0, len(order), batch_size):
-                some = order[start : start + batch_size]
-                given = self.batch(left, right, (rows[0][some], rows[1][some]))
-                answer = self.model(**{name: values.to(self.device) for name, values in given.items()})
-                scores[some] = answer.logits.float().reshape(-1).cpu().numpy()
+                pairs = order[start : start + batch_size]
+                inputs = self.batch([left[pair] for pair in pairs], [right[pair] for pair in pairs])
+                answer = self.model(**{name: values.to(self.device) for name, values in inputs.items()})
+                scores[pairs] = answer.logits.float().reshape(-1).cpu().numpy()
         return scores
 
     def save(self, folder: Path) -> None:
@@ -309,32 +213,28 @@ class CrossEncoder:
 def fit(
     texts: RankerTexts, examples: Examples, settings: RankerSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
-    tokens: Callable[[Any], tuple[TokenTexts, TokenTexts]] | None = None,
 ) -> CrossEncoder:  # fmt: skip
-    """Train a cross-encoder. ``tokens`` returns the tokens of both sides if they are not just those of the texts."""
+    """Train a cross-encoder."""
     _check(texts, examples, settings)
     seed_all(pace.seed)
     encoder = CrossEncoder.load(settings, device)
     import torch
     from transformers import Trainer, TrainingArguments
 
-    if tokens is None:
-        left, right = encoder.tokens(texts.left, is_left=True), encoder.tokens(texts.right)
-    else:
-        left, right = tokens(encoder.tokenizer)
     network = encoder.model
     if settings.adversary:
         assert texts.group is not None
         network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
-    lean = np.zeros(len(right.lengths)) if texts.lean is None else texts.lean
-    group = np.zeros(len(right.lengths), np.int64) if texts.group is None else texts.group
+    lean = np.zeros(len(texts.right)) if texts.lean is None else texts.lean
+    group = np.zeros(len(texts.right), np.int64) if texts.group is None else texts.group
 
     def collate(numbers: list[int]) -> dict[str, Any]:
         """The batch of some examples: every right text with its left text, and the inputs of the losses."""
         some = np.asarray(numbers)
         chosen = examples.right[some]
         docs = np.maximum(chosen, 0).reshape(-1)
-        batch = encoder.batch(left, right, (np.repeat(examples.left[some], chosen.shape[1]), docs))
+        left = [texts.left[row] for row in np.repeat(examples.left[some], chosen.shape[1]).tolist()]
+        batch = encoder.batch(left, [texts.right[row] for row in docs.tolist()])
         batch["labels"] = torch.from_numpy(examples.labels[some].astype(np.float32))
         batch["there"] = torch.from_numpy((chosen >= 0).astype(np.float32))
         batch["lean"] = torch.from_numpy(lean[docs].reshape(chosen.shape).astype(np.float32))

@@ -36,14 +36,14 @@ from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.statistics.curves import average_precision
 from askew.measures.statistics.intervals import size_bounds
 from askew.measures.statistics.significance import Paired, paired
-from askew.models import MINILM, identify
+from askew.models.find import MINILM, identify, load_parts
 from askew.pairs.dataset.checking import read_statement
 from askew.pairs.dataset.splits import no_texts
 from askew.pairs.stages import finished_pairs, measures_of
 from askew.search.disk import StoredTexts
 from askew.train.card import WORK, Card, CardTable, claim
 from askew.train.common import Progress, Schedule, Trained, finished, found_before, write_held_out
-from askew.train.crossencoder import CrossEncoder, Examples, RankerSettings, RankerTexts, TokenTexts, fit
+from askew.train.crossencoder import CrossEncoder, Examples, RankerSettings, RankerTexts, first_tokens, fit
 
 LEARNS = ("refairmulate", "effectiveness", "no-loss")
 PASSAGES = ("none", "separator", "literal")
@@ -97,11 +97,11 @@ def sample(query: Ints, labels: npt.NDArray[Any], most: int, seed: int = 7) -> I
     return drawn.filter(pl.col("draw").rank("ordinal").over("query", "label") <= most)["row"].to_numpy()
 
 
-def pair_tokens(tokenizer: Any, built: Built, settings: SelectorSettings, rows: Ints) -> tuple[TokenTexts, TokenTexts]:
-    """The tokens of the left side for each query, and of the right side for each row."""
-    candidates = built.table["text"].gather(rows).to_list()
-    left, right = (TokenTexts.of(tokenizer, side, settings.text_tokens) for side in (built.originals, candidates))
+def pair_texts(tokenizer: Any, built: Built, settings: SelectorSettings, rows: Ints) -> tuple[list[str], list[str]]:
+    """What the model reads on the left side for each query, and on the right side for each row."""
+    sides = [built.originals, built.table["text"].gather(rows).to_list()]
     if settings.passages == "none":
+        left, right = (first_tokens(tokenizer, side, settings.text_tokens) for side in sides)
         return left, right
     if built.passages is None:
         raise ConfigError(
@@ -109,18 +109,16 @@ def pair_tokens(tokenizer: Any, built: Built, settings: SelectorSettings, rows: 
             "train on a store that has runs and an index with the texts of the documents"
         )
     passages, first, candidate_first = built.passages
-    places = first, candidate_first[rows]
-    if settings.passages == "literal":
-        most = settings.text_tokens + 1 + settings.passage_tokens
-        lefts, rights = (
-            [f"{text}[SEP]{passages[doc]}" for text, doc in zip(side, docs.tolist(), strict=True)]
-            for side, docs in zip((built.originals, candidates), places, strict=True)
-        )
-        return TokenTexts.of(tokenizer, lefts, most), TokenTexts.of(tokenizer, rights, most)
-    passage_tokens = TokenTexts.of(tokenizer, passages, settings.passage_tokens)
+    mark, most = "[SEP]", settings.text_tokens + 1 + settings.passage_tokens
+    if settings.passages == "separator":
+        mark = tokenizer.sep_token
+        sides = [first_tokens(tokenizer, side, settings.text_tokens) for side in sides]
+        passages = first_tokens(tokenizer, passages, settings.passage_tokens)
     left, right = (
-        side.joined(int(tokenizer.sep_token_id), passage_tokens, np.arange(len(docs)), docs)
-        for side, docs in zip((left, right), places, strict=True)
+        first_tokens(
+            tokenizer, [f"{text}{mark}{passages[doc]}" for text, doc in zip(side, docs.tolist(), strict=True)], most
+        )
+        for side, docs in zip(sides, (first, candidate_first[rows]), strict=True)
     )
     return left, right
 
@@ -139,19 +137,16 @@ def fit_selector(
     rows = sample(built.query, labels, settings.most_each, settings.pace.seed)
     examples = Examples(built.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
     about = {"selector": settings.of_encoder(), **(identity or {})}
-
-    def tokens(tokenizer: Any) -> tuple[TokenTexts, TokenTexts]:
-        return pair_tokens(tokenizer, built, settings, rows)
-
-    return fit(RankerTexts((), ()), examples, settings.ranker(), settings.pace, work, device, about, progress, tokens)
+    (tokenizer,) = load_parts(settings.model, "cross", "AutoTokenizer", extra="train")
+    texts = RankerTexts(*pair_texts(tokenizer, built, settings, rows))
+    return fit(texts, examples, settings.ranker(), settings.pace, work, device, about, progress)
 
 
 def score_candidates(encoder: CrossEncoder, built: Built, settings: SelectorSettings, rows: Ints) -> Floats:
     """The score of some candidates; higher is better."""
-    left, right = pair_tokens(encoder.tokenizer, built, settings, rows)
+    left, right = pair_texts(encoder.tokenizer, built, settings, rows)
     size = 1024 if encoder.device.startswith("cuda") else 64
-    found = encoder.score(left, right, (built.query[rows], np.arange(len(rows))), size)
-    return np.asarray(found, np.float64)
+    return np.asarray(encoder.score([left[query] for query in built.query[rows].tolist()], right, size), np.float64)
 
 
 def best_candidate(query: Ints, queries: int, worth: Floats, allowed: Flags | None = None) -> Ints:
