@@ -110,7 +110,7 @@ def held_out(
     def make() -> list[list[float]]:
         model, tokenizer = fit(data.take(training), replace(settings, pace=pace), place, about, device)
         rest = data.take(~training)
-        return [list(map(float, row)) for row in logits_of(model, tokenizer, rest.texts, settings.most_tokens)]
+        return [list(map(float, row)) for row in logits_of(model, tokenizer, rest, settings.most_tokens)]
 
     return np.array(remembered(place.with_suffix(".json"), {**about, **settings.facts(), **asdict(pace)}, make))
 

@@ -11,6 +11,7 @@ from askew.core.store.manifest import Manifest, key_of
 from askew.core.store.store import Store
 from askew.core.tables import part_of
 from askew.core.text import SALT, normal
+from askew.pairs.stages import Select
 from askew.train.common import Schedule
 from askew.train.finetune import TextSettings
 from askew.train.rewriter import (
@@ -70,12 +71,12 @@ def test_a_published_dataset_gives_the_pairs_of_its_box(tmp_path):
 
 
 def test_a_store_gives_them_too(tmp_path):
-    store, key = Store(tmp_path), key_of("select", 1, {}, "0" * 16)
+    store, key = Store(tmp_path), key_of(Select.name, Select.version, {}, "0" * 16)
     with pytest.raises(DataError, match="'pairs', found 0"):
         read_pairs(tmp_path)
     with store.writing("pairs", key) as writer:
         part = writer.write(TABLE.to_arrow().cast(_plain(TABLE.to_arrow().schema)), 0, 3, 3, {})
-        manifest = Manifest("pairs", key, "select", 1, {}, "0" * 16, writer.columns, [part])
+        manifest = Manifest("pairs", key, Select.name, Select.version, {}, "0" * 16, writer.columns, [part])
         writer.finish(manifest, {})
     assert read(tmp_path)[0] == [("q1", "who a", "a!"), ("q2", "who b", "b!")]
 

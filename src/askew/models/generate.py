@@ -307,7 +307,9 @@ def find_adapter(name: str) -> Path:
 
 
 def kind_of(name: str, revision: str | None = None) -> str:
-    """Whether a model by folder or hub id is seq2seq or causal."""
+    """Whether a model by name, folder or hub id is seq2seq or causal."""
+    if name == SMOLLM:
+        return "causal"
     (config,) = load_parts(name, "generator", "AutoConfig", extra="lm", revision=revision)
     return "seq2seq" if config.is_encoder_decoder else "causal"
 

@@ -259,7 +259,7 @@ class DocQueryReformulator:
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return distinct generated queries for each query, in the order of sampling."""
-        kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
+        kind = kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
         shown = from_passage if kind == "causal" else str
 

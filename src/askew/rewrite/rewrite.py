@@ -105,7 +105,7 @@ class RewriteReformulator:
             for row in rows:
                 yield [(line, None) for line in rewriter.write([asked.texts[row]], beams=self._count)[0]]
             return
-        kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
+        kind = kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
         for first in range(0, len(rows), _BLOCK):
             block = rows[first : first + _BLOCK]

@@ -17,6 +17,7 @@ from typing import Any
 from askew.core.address import local_paths, public, public_text, without_local_paths
 from askew.core.errors import StoreError
 from askew.core.files import write_whole
+from askew.report.markup import fenced
 
 MEASURED = "measured.json"
 # The folder of the checkpoints inside the model's folder, and the file that marks the folder as one of a training.
@@ -147,11 +148,11 @@ def versions() -> dict[str, str]:
 
 def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
     lines = [f"# {plain(card.title)}", "", card.about, "", f"Base model: {plain(card.base)}. Seed: {card.seed}.", ""]
-    lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
+    lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *fenced(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
     if not any(one.get("license") for one in card.data):
         lines += ["The license of the data is not stated here. Check it before you share the model.", ""]
-    lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
+    lines += ["Settings:", "", *fenced(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
     for table in card.tables:
         lines += [f"## {plain(table.title)}", "", *_table(table), ""]
     if card.limits:
@@ -180,9 +181,3 @@ def plain(text: object) -> str:
     """Escape a text for a line or a table cell of Markdown, so that every character is shown literally."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
     return _STEERS.sub(lambda found: f"&#{ord(found[0])};", line)
-
-
-def _block(text: str, language: str = "") -> list[str]:
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [f"{fence}{language}", *text.splitlines(), fence]

@@ -19,6 +19,7 @@ from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Flags, Floats, Ints
 from askew.data.memory import queries_in_memory
 from askew.data.queries import read_queries
+from askew.models.encode import Loaded
 from askew.models.find import MINILM, identify, need
 from askew.models.relevance import room
 from askew.rewrite.classifiers import LABEL, fit_temperature, softmax, write_calibration
@@ -242,20 +243,10 @@ def fit(
     return trainer.model, tokenizer
 
 
-def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int) -> Floats:
+def logits_of(model: Any, tokenizer: Any, data: LabeledTexts, most_tokens: int) -> Floats:
     """One row of logits for each text."""
-    import torch
-
-    model.eval()
-    found = []
-    for at in range(0, len(texts), _BATCH):
-        batch = tokenizer(
-            list(texts[at : at + _BATCH]), padding=True, truncation=True,
-            max_length=room(model, tokenizer, most_tokens), return_tensors="pt",
-        ).to(model.device)  # fmt: skip
-        with torch.inference_mode():
-            found.append(model(**batch).logits.float().cpu().numpy())
-    return np.concatenate(found).astype(np.float64)
+    made = Loaded(data.classes, model.eval(), tokenizer, room(model, tokenizer, most_tokens))
+    return made.logits(data.texts, _BATCH)
 
 
 def cross_validate(
@@ -275,8 +266,7 @@ def cross_validate(
         def held_out_logits(k: int = k, about: Mapping[str, Any] = about, within: Progress = within) -> Any:
             place = work / f"fold-{k}"
             model, tokenizer = fit(data.take(fold != k), settings, place, about, device, within)
-            held_out = [data.texts[i] for i in np.flatnonzero(fold == k)]
-            logits = logits_of(model, tokenizer, held_out, settings.most_tokens)
+            logits = logits_of(model, tokenizer, data.take(fold == k), settings.most_tokens)
             shutil.rmtree(place, ignore_errors=True)
             return logits.tolist()
 

@@ -24,8 +24,9 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.measure import Bounds
 from askew.core.text import stem
-from askew.models.find import LOADING, cannot_load, identify, locate, need
+from askew.models.find import identify, need
 from askew.models.generate import SMOLLM, Generator, Sampling, open_generator
+from askew.models.generate import kind_of as kind_of_model
 from askew.train.common import Progress, Schedule, choose_device, run, seed_all
 
 # Not imported from askew.core.ranking, which needs pyarrow: training must work on machines with torch only.
@@ -183,19 +184,8 @@ class TextSettings:
 
 
 def kind_of(settings: TextSettings) -> str:
-    """seq2seq or causal, from the settings or, for ``auto``, from the configuration of the model."""
-    if settings.kind != "auto":
-        return settings.kind
-    if settings.model == SMOLLM:
-        return "causal"
-    need("transformers", f"the model {settings.model!r}", "train")
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(locate(settings.model), trust_remote_code=False)
-    except LOADING as error:
-        raise cannot_load(settings.model, "text", error) from error
-    return "seq2seq" if config.is_encoder_decoder else "causal"
+    """seq2seq or causal, from the settings or, for ``auto``, from the model."""
+    return kind_of_model(settings.model) if settings.kind == "auto" else settings.kind
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError, one_of, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.files import fingerprint
-from askew.core.store.store import Store
 from askew.core.tables import part_of
 from askew.core.text import SALT, normal
 from askew.data.files import read_text
@@ -31,6 +29,7 @@ from askew.models.rewrite import KINDS, TextRewriter, shown_to, write_about
 from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
 from askew.pairs.dataset.layouts import read_agg
 from askew.pairs.dataset.splits import no_texts
+from askew.pairs.resources import frames_of
 from askew.train.card import WORK, Card, CardTable, claim
 from askew.train.common import Progress, Schedule, Trained, finished, found_before, left_out_notes, read_published
 from askew.train.finetune import (
@@ -42,7 +41,7 @@ from askew.train.finetune import (
     fit_texts,
     pair_scores,
 )
-from askew.train.selector import published_pairs
+from askew.train.selector import pairs_in_store, published_pairs
 
 T5 = "google-t5/t5-base"
 
@@ -193,14 +192,7 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     if (source / "askew.json").is_file():
         table = published_pairs(source)
     else:
-        store = Store(source)
-        steps = [one for one in store.steps() if one.step == "pairs"]
-        if len(steps) != 1:
-            raise DataError(
-                f"{source}: expected a published dataset, or a store with one finished step 'pairs', found "
-                f"{len(steps)}; make one with askew run repair --store FOLDER"
-            )
-        table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps[0]))))
+        table = pl.concat(frames_of(*pairs_in_store(source)))
     missing = [name for name in (*PAIR_COLUMNS, box) if name not in table.columns]
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
 from askew.core.address import public
 from askew.core.costs import count_model_calls
@@ -39,6 +38,7 @@ from askew.measures.statistics.significance import Paired, paired
 from askew.models.find import MINILM, identify, load_parts
 from askew.pairs.dataset.checking import read_statement
 from askew.pairs.dataset.splits import no_texts
+from askew.pairs.resources import frames_of
 from askew.pairs.stages import finished_pairs, measures_of
 from askew.search.disk import StoredTexts
 from askew.train.card import WORK, Card, CardTable, claim
@@ -258,22 +258,28 @@ def read_built(source: Path) -> Built:
     if (source / "askew.json").is_file():
         stated = read_statement(walk(source)[0]).facts
         return built_of(published_pairs(source), [one.name for one in stated.measures], whole=False)
-    store = Store(source)
+    store, pairs = pairs_in_store(source)
     steps = {manifest.key: manifest for manifest in store.steps()}
+    runs = steps.get(steps[pairs.input_key].input_key) if pairs.input_key in steps else None
+    built = built_of(pl.concat(frames_of(store, pairs)), measures_of(pairs), whole=True)
+    if runs is None:
+        return built
+    lists = pl.concat(frames_of(store, runs, ["variant_id", "doc"]))
+    found = _top_documents(lists, pl.Series(built.query_ids)), _top_documents(lists, built.table["variant_id"])
+    indexes = sorted(source.glob("index-bm25-*"))
+    return replace(built, found=found, index=indexes[0] if len(indexes) == 1 else None)
+
+
+def pairs_in_store(source: Path) -> tuple[Store, Manifest]:
+    """The store of a build, and its step with the pairs."""
+    store = Store(source)
     pairs = finished_pairs(store)
     if len(pairs) != 1:
         raise DataError(
             f"{source}: expected a published dataset, or a store with one finished step 'pairs', found {len(pairs)}; "
             "make one with askew run RECIPE --store FOLDER"
         )
-    runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
-    built = built_of(_read(store, pairs[0], None), measures_of(pairs[0]), whole=True)
-    if runs is None:
-        return built
-    lists = _read(store, runs, ["variant_id", "doc"])
-    found = _top_documents(lists, pl.Series(built.query_ids)), _top_documents(lists, built.table["variant_id"])
-    indexes = sorted(source.glob("index-bm25-*"))
-    return replace(built, found=found, index=indexes[0] if len(indexes) == 1 else None)
+    return store, pairs[0]
 
 
 def published_pairs(folder: Path) -> pl.DataFrame:
@@ -286,10 +292,6 @@ def published_pairs(folder: Path) -> pl.DataFrame:
     if "original_text" in pairs.columns and pairs["original_text"].null_count():
         raise no_texts(folder)
     return pairs
-
-
-def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
 
 
 def built_of(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
