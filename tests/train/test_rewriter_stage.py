@@ -17,7 +17,6 @@ from askew.train.finetune import TextSettings
 from askew.train.rewriter import (
     KEEP,
     PAIR_COLUMNS,
-    SHARES,
     RewriterSettings,
     first_of_each,
     read_pairs,
@@ -25,6 +24,7 @@ from askew.train.rewriter import (
     split_pairs,
     train_rewriter,
 )
+from askew.train.selector import SHARES
 
 TABLE = pl.DataFrame(
     {
@@ -205,6 +205,6 @@ def test_the_command_trains_and_names_the_next_one(models, tmp_path, capsys):
 
 
 def test_jobs_that_cannot_be_are_refused():
-    for wrong in ({"shares": {"train": 1.0}}, {"beams": 0}, {"most_test": -1}):
+    for wrong in ({"beams": 0}, {"most_test": -1}):
         with pytest.raises(ConfigError):
             RewriterSettings(**wrong)

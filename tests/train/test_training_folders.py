@@ -64,8 +64,7 @@ def test_what_a_ranker_holds_out_a_selector_and_a_rewriter_hold_out_too(text):
     from askew.core.tables import part_of
     from askew.core.text import SALT, normal
     from askew.train.ranker import _part
-    from askew.train.rewriter import SHARES as REWRITER
-    from askew.train.selector import SHARES as SELECTOR
+    from askew.train.selector import SHARES
 
     if _part(text) != "train":
-        assert {part_of(normal(text), shares, SALT) for shares in (SELECTOR, REWRITER)} == {"test"}
+        assert part_of(normal(text), SHARES, SALT) == "test"

@@ -19,7 +19,7 @@ from askew.core.address import public_text
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.files import fingerprint
 from askew.core.ranking import Floats, Ints
-from askew.core.tables import SHARES, part_of
+from askew.core.tables import part_of
 from askew.core.text import word
 from askew.data.collection import Collection, open_collection
 from askew.measures.statistics.intervals import mean_with_interval
@@ -60,8 +60,7 @@ class GeneratorSettings:
     ``prefix`` is put before the input of sequence-to-sequence models; ``{domain}`` in it is replaced by the name of the
     collection. Queries with fewer than ``least_query`` characters and passages with fewer than ``least_passage``
     characters are left out.
-    The text of a passage is made of ``fields``. At most ``most_pairs`` pairs are trained on (0: all), and at most
-    ``most_test`` held-out pairs are measured.
+    The text of a passage is made of ``fields``. At most ``most_test`` held-out pairs are measured.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
@@ -76,7 +75,6 @@ class GeneratorSettings:
     text: TextSettings = field(default_factory=TextSettings)
     pace: Schedule = ADAPTER_PACE
     fields: tuple[str, ...] = ()
-    most_pairs: int = 0
     most_test: int = 200
 
     def __post_init__(self) -> None:
@@ -95,9 +93,7 @@ class GeneratorSettings:
         return {name: getattr(self, name) for name in _OF_PAIRS}
 
 
-def make_pairs(
-    judged: pl.DataFrame, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
-) -> tuple[pl.DataFrame, Counter[str]]:
+def make_pairs(judged: pl.DataFrame, settings: GeneratorSettings) -> tuple[pl.DataFrame, Counter[str]]:
     """The examples of judged passages, without prompts or prefixes, and the number of omitted pairs by reason.
 
     An example has an input text (``read``), a target text (``written``) and a part (``part``; empty without a split).
@@ -122,7 +118,7 @@ def make_pairs(
         left, right = (f"{context}: {left}" if settings.context and context else left), right.strip()
         if settings.lower:
             left, right = left.lower(), right.lower()
-        rows.append((left, right, "" if name is None else part_of(name, shares or SHARES)))
+        rows.append((left, right, "" if name is None else part_of(name)))
     pairs = pl.DataFrame(rows, schema=dict.fromkeys(("read", "written", "part"), pl.String), orient="row")
     return pairs, +left_out
 
@@ -213,12 +209,10 @@ def train_generator(
     domain = Path(collection.id.removeprefix("irds:")).name
     judged, left_out = read_judged(collection)
     pairs, short = make_pairs(judged, given)
-    pairs, beyond = _cut(pairs, given.most_pairs)
-    left_out += short + beyond
+    left_out += short
     identity = {
         "pairs": _fingerprint(pairs), "domain": domain, "settings": given.of_pairs(), "text": asdict(given.text),
-        "pace": asdict(given.pace), "fields": list(given.fields), "most_pairs": given.most_pairs,
-        "most_test": given.most_test,
+        "pace": asdict(given.pace), "fields": list(given.fields), "most_test": given.most_test,
     }  # fmt: skip
     found = claim(out, identity)
     if found is not None:
@@ -280,17 +274,6 @@ def _passages(collection: Collection, doc_ids: pl.Series) -> pl.DataFrame:
         raise DataError(f"collection {collection.id}: none of the judged documents is in the collection")
     passages = pl.concat(parts).unique("doc_id", keep="first", maintain_order=True)
     return passages.select("doc_id", passage=pl.col("text").fill_null(""))
-
-
-def _cut(pairs: pl.DataFrame, most: int) -> tuple[pl.DataFrame, Counter[str]]:
-    """Keep at most ``most`` training pairs (0: all), and count the others. Other parts are unchanged."""
-    train = np.flatnonzero(pairs["part"].is_in(["train", ""]).to_numpy())
-    if not most or len(train) <= most:
-        return pairs, Counter()
-    # A random sample with a fixed seed, because consecutive documents of a collection are often similar.
-    dropped = np.random.default_rng(len(train)).permutation(train)[most:]
-    kept = np.setdiff1d(np.arange(pairs.height), dropped)
-    return pairs[kept], Counter({"beyond most_pairs": len(dropped)})
 
 
 def _measure(

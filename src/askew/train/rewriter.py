@@ -41,7 +41,7 @@ from askew.train.finetune import (
     fit_texts,
     pair_scores,
 )
-from askew.train.selector import pairs_in_store, published_pairs
+from askew.train.selector import SHARES, pairs_in_store, published_pairs
 
 T5 = "google-t5/t5-base"
 
@@ -60,7 +60,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "seq2seq": {"kind": "seq2seq", "text": TextSettings(T5, "seq2seq", optimizer="adafactor"), "pace": _TEXT_PACE},
     "causal": {"text": TextSettings(kind="causal"), "pace": Schedule(3.0, 16, 4e-4, save_every=500)},
 }
-SHARES = {"train": 0.7, "test": 0.3}  # as in RePair
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,11 @@ class RewriterSettings:
     pace: Schedule = PRESETS["causal"]["pace"]
     box: str = "platinum"
     every: bool = False
-    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
     beams: int = 1
     most_test: int = 0
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "rewriter, kind")
-        if set(self.shares) != set(SHARES):
-            raise ConfigError(f"shares: expected the names 'train' and 'test', found {', '.join(self.shares)}")
         if self.beams < 1 or self.most_test < 0:
             raise ConfigError("rewriter: expected 'beams' to be 1 or more and 'most_test' to be 0 or more")
 
@@ -138,10 +134,10 @@ def train_rewriter(
     """Train a rewriter, measure it on held-out queries, and write the model with its card."""
     given, source = settings or RewriterSettings(), Path(data)
     pairs, left_out = read_pairs(source, given.box, given.every)
-    parts = split_pairs(pairs, given.shares)
+    parts = split_pairs(pairs, SHARES)
     identity = {
-        "pairs": digest_of(pairs), "box": given.box, "every": given.every, "shares": dict(given.shares),
-        "beams": given.beams, "most_test": given.most_test, "settings": given.own(), "pace": asdict(given.pace),
+        "pairs": digest_of(pairs), "box": given.box, "every": given.every, "beams": given.beams,
+        "most_test": given.most_test, "settings": given.own(), "pace": asdict(given.pace),
     }  # fmt: skip
     found = claim(out, identity)
     if found is not None:
@@ -304,7 +300,7 @@ def _card(
         about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
         "reformulation that retrieved better results.",
         command=command, base=job.text.model, data=tuple(data), seed=job.pace.seed, device=taught.model.device,
-        settings={**job.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
+        settings={**job.own(), **asdict(job.pace), "beams": job.beams, "shares": SHARES},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
             "The measures show how similar the rewritten queries are to the target queries. They do not show how "

@@ -182,7 +182,7 @@ def least_leaning(
 
 
 EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
-# The parts of the queries, as for a rewriter.
+# The parts of the queries, also for a rewriter; as in RePair.
 SHARES = {"train": 0.7, "test": 0.3}
 DEPTH = 10
 
