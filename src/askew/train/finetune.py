@@ -19,18 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.measure import Bounds
+from askew.core.ranking import Floats
 from askew.core.text import stem
 from askew.models.find import identify, need
 from askew.models.generate import SMOLLM, Generator, Sampling, open_generator
 from askew.models.generate import kind_of as kind_of_model
 from askew.train.common import Progress, Schedule, choose_device, run, seed_all
 
-# Not imported from askew.core.ranking, which needs pyarrow: training must work on machines with torch only.
-Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
 _ORDERS = 4
