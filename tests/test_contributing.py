@@ -60,7 +60,8 @@ def test_an_example_touches_few_files_and_its_test_passes(kind, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"),
          "--rootdir", str(tmp_path), test],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "src")}, capture_output=True, text=True,
+        cwd=tmp_path, env=outside | {"PYTHONPATH": os.pathsep.join(map(str, [tmp_path / "src", ROOT / "benchmarks"]))},
+        capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import DataError
 from askew.train.common import Schedule
-from askew.train.rewriter import Rewrites
 
 torch = pytest.importorskip("torch", reason="the extra 'train' is not installed")
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
@@ -233,11 +233,12 @@ PACE = Schedule(60.0, 5, 1e-2, 1, 0.0, 0.0, "constant", 0, 1)
 
 
 def pairs_of(originals=ORIGINALS, targets=WANTED):
-    return Rewrites([f"q{i}" for i in range(len(originals))], originals, targets)
+    queries = [f"q{i}" for i in range(len(originals))]
+    return pl.DataFrame({"query_id": queries, "original_text": originals, "text": targets})
 
 
 def taught(kind, tmp_path, pairs=None, pace=PACE, sizes=SIZES, score=lambda wanted, made: 0.0, **more):
-    pairs = pairs or pairs_of()
+    pairs = pairs_of() if pairs is None else pairs
     return fit_words(kind, pairs, pace, tmp_path, pairs, score, sizes=sizes, device="cpu", **more)
 
 

@@ -184,7 +184,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     from dataclasses import replace
 
     from askew.models.relevance import encode_pairs
-    from askew.train.adapter import CONVERGED, HeadInputs, fit_heads
+    from askew.train.adapter import CONVERGED, LabeledRows, fit_heads
     from askew.train.grepbias import read_grepbias
 
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
@@ -193,7 +193,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
         there = np.flatnonzero(rows.category == name)
         texts = rows.texts(True)
         vectors = encode_pairs([rows.query[i] for i in there], [texts[i] for i in there], "all-MiniLM-L6-v2", "apart")
-        sides.append(HeadInputs(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
+        sides.append(LabeledRows(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
     train, test = sides
     logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.encodings)[:, 0]
     table = recorded("grepbias.py").partition(

@@ -73,7 +73,7 @@ def test_scales_are_those_of_the_measure_and_not_of_the_largest_bar(both, explor
 
 def test_counts_of_queries_have_their_unit_and_no_word_is_retired(client):
     text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
-    assert re.search("<th[^>]*counts-head[^>]*>[^<]*queries", text) and re.search("improved: [0-9]+ queries", text)
+    assert re.search("<th[^>]*counts-head[^>]*>[^<]*queries", text)
     assert "helped" not in text and "hurt" not in text and ">n<" not in text
 
 

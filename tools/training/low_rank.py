@@ -126,8 +126,8 @@ def half_precision(device: Any) -> Any:
 
 
 def encoder_tensors(network: Any) -> dict[str, Any]:
-    """The adapter of a network with an encoder ``enc`` and a ``head``; the scale is multiplied into ``b``."""
-    found = {f"head.{name}": one for name, one in network.head.state_dict().items()}
+    """The adapter of a network with an encoder ``enc``, and its other parts; the scale is multiplied into ``b``."""
+    found = {name: one for name, one in network.state_dict().items() if not name.startswith("enc.")}
     for name, layer in low_rank_layers(network):
         found |= {f"{name}.a": layer.a.detach(), f"{name}.b": layer.b.detach() * layer.scale}
     return _stored(found.items())
@@ -139,8 +139,8 @@ def put_encoder_tensors(network: Any, tensors: Mapping[str, Any]) -> None:
         for name, layer in low_rank_layers(network):
             layer.a.copy_(tensors[f"{name}.a"])
             layer.b.copy_(tensors[f"{name}.b"].to(layer.b.device, torch.float32) / layer.scale)
-    head = {name.removeprefix("head."): one.float() for name, one in tensors.items() if name.startswith("head.")}
-    network.head.load_state_dict(head)
+    rest = {name: one.float() for name, one in tensors.items() if not name.startswith("enc.")}
+    network.load_state_dict(rest, strict=False)
 
 
 def save_encoder_adapter(folder: Path, network: Any) -> None:

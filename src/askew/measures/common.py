@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.defaults import RESOLVER, TOKENIZER
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.groups import ANY
 from askew.core.measure import Bounds, Direction, Measure
@@ -78,8 +78,9 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
             quiet=True,
         ),
         "resolver": Parameter(
-            RESOLVER,
-            "the model that estimates the class of a mention (see the parameter 'who'): 'light' or 'neural'",
+            "auto",
+            "the model that estimates the class of a mention (see the parameter 'who'): 'light', 'neural', or 'auto', "
+            "which is 'neural' where it is installed",
             quiet=True,
         ),
         "missing": Parameter(

@@ -100,7 +100,11 @@ def needs_of(
     """The counts that the given measures need, or those of the preset, or else the default measures."""
     chosen = find_preset(preset) if preset else None
     catalogue = Catalogue(chosen, {"fields": "+".join(fields)} if fields else {}, groups=groups)
-    requested = default_measures(chosen, qrels=False, docs=True) if measures is None else measure_list(measures)
+    requested = (
+        default_measures(chosen, qrels=False, docs=True, background=True)
+        if measures is None
+        else measure_list(measures)
+    )
     asked = catalogue.complete(requested)
     # One stage counts all classes of mentions.
     stages = {stage_of(key): Annotate(catalogue.lexicons[key.lexicon], *stage_of(key)[1:]) for key in keys_of(asked)}
@@ -315,8 +319,13 @@ def _refuse_twice(
 _SHARES_SAMPLE = 2_000
 
 
-def group_shares(source: DocumentSource, lexicon: Lexicon, key: CountKey, columns: Sequence[int]) -> Floats:
-    """Shares of groups in a source: of its documents that name one group most (row 0), and of its words (row 1).
+def group_shares(
+    batches: Callable[[], Iterable[pa.Table]], lexicon: Lexicon, key: CountKey, columns: Sequence[int],
+    counted: Iterable[pa.Table] | None = None,
+) -> Floats:  # fmt: skip
+    """Shares of groups in documents: of those that name one group most (row 0), and of their words (row 1).
+
+    ``counted`` are the parts of an annotation of the documents, if they were counted before.
 
     For classes of mentions, the documents are a sample of those that name a group: those with the lowest hashes.
     """
@@ -328,17 +337,16 @@ def group_shares(source: DocumentSource, lexicon: Lexicon, key: CountKey, column
         totals[0] += np.bincount(directions[directions >= 0], minlength=len(columns))
         totals[1] += compared.sum(axis=0)
 
-    manifest = source.stored(lexicon, key)
-    if manifest is not None:
-        for part in source.read_stored(manifest):
+    if counted is not None:
+        for part in counted:
             add(counts_of(part, key.who)[1])
     elif key.who == ANY:
         counter = counter_for(lexicon, key.tokens, key.overlap)
-        for batch in source.batches():
+        for batch in batches():
             add(counter.count(batch["text"]).counts)
     else:
         plain, sample = counter_for(lexicon, key.tokens, key.overlap), None
-        for batch in source.batches():
+        for batch in batches():
             named = np.flatnonzero(plain.count(batch["text"]).counts.any(axis=1))
             rows = pl.from_arrow(batch.select(["doc_id", "text"]).take(pa.array(named)))
             assert isinstance(rows, pl.DataFrame)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from askew.core import defaults
 from askew.core.defaults import counted
 from askew.core.groups import ANY, Groups, GroupsLike
 from askew.core.protocols import Inputs
+from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.chance import LEVEL, chance
 from askew.measures.common import mentions_for
@@ -27,6 +29,8 @@ from askew.measures.measure import as_runs, count_inputs, parts_of, read_runs
 from askew.measures.requested import is_doubtful
 from askew.measures.resolver import default_resolver
 from askew.measures.statistics.intervals import Mean, mean_with_interval
+from askew.report.charts import About, Interval, dots
+from askew.report.markup import Markup
 from askew.report.table import NAME, Cell, Column, Estimate, Table, table
 
 NEUTRAL = "neutral"
@@ -133,6 +137,8 @@ class Headline:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         part = self.deciding
+        if not part.lists:
+            return "The headline is about neutral queries, and there is none."
         words = " and ".join(f"{count:,} {counted(count, 'word', 'words').split()[1]} for {name}"
                              for name, count in part.words.items())  # fmt: skip
         whom = "" if part.who == ANY else f" that mean {WHOM[part.who]}"
@@ -154,6 +160,18 @@ class Headline:
         caption = f"lean of neutral queries, top {self.cutoff}: {self.run}"
         headings = [Column("", NAME), *(Column(WHOM[part.who]) for part in self.parts)]
         return table("headline", caption, headings, rows, *self.notes)
+
+    def chart(self) -> Markup:
+        """The lean of a query in the results, and the lean that chance alone would give."""
+        about = About(
+            "headline", f"Lean of the top {self.cutoff} of neutral queries, in the results and by chance",
+            "A dot with its 95% interval for the mean lean of a query, and a dot for its expected value by chance.",
+        )  # fmt: skip
+        series = {
+            "in the results": [Interval(one.observed.mean, one.observed.low, one.observed.high) for one in self.parts],
+            "by chance": [Interval(one.expected) for one in self.parts],
+        }
+        return dots(about, [WHOM[part.who] for part in self.parts], series, "lean of a query")
 
     def to_dict(self) -> dict[str, Any]:
         """The headline as JSON values."""
@@ -180,9 +198,12 @@ def headline_measures(groups: GroupsLike | None, cutoff: int, resolver: str, **o
 
 def headline_of(
     run: str, inputs: Inputs, asked: Sequence[MeasureRequest], labels: Mapping[str, str], classifier: str,
-    notes: Sequence[str] = (),
+    notes: Sequence[str] = (), level: float = LEVEL,
 ) -> Headline:  # fmt: skip
-    """The headline of the lists of one run. Queries without a label count as neutral."""
+    """The headline of the lists of one run. Queries without a label count as neutral.
+
+    ``level`` bounds the false-discovery rate among the queries that lean beyond chance.
+    """
     (order,) = {str(one.measure.param("order")) for one in asked}
     names = inputs.ranked(order).query_ids.to_pylist()
     of_query = [labels.get(name, NEUTRAL) for name in names]
@@ -192,7 +213,7 @@ def headline_of(
     tally = {label: of_query.count(label) for label in dict.fromkeys([NEUTRAL, *sorted(set(of_query))])}
     kinds = list(dict.fromkeys(str(one.measure.param("who", ANY)) for one in asked))
     parts = tuple(
-        _part([one for one in asked if str(one.measure.param("who", ANY)) == who], neutral, who) for who in kinds
+        _part([one for one in asked if str(one.measure.param("who", ANY)) == who], neutral, who, level) for who in kinds
     )
     resolver = next((str(one.measure.param("resolver")) for one in asked if one.measure.param("who", ANY) != ANY), "")
     told = list(notes)
@@ -204,7 +225,7 @@ def headline_of(
     return Headline(run, cutoff, len(names), tally, classifier, resolver, parts, tuple(told))
 
 
-def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str) -> LeanBeyondChance:
+def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str, level: float) -> LeanBeyondChance:
     size = asked[0]
     found = chance(size.family, size.measure, inputs)
     signed = [chance(one.family, one.measure, inputs) for one in asked[1:]]
@@ -214,7 +235,7 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str) -> LeanBeyo
     docs = ranked.docs[mentions.known[ranked.docs]]
     sums = mentions.counts[docs][:, columns].sum(axis=0).tolist()
     # The smaller p first; among equal ones, the larger excess.
-    rows = np.flatnonzero(found.beyond())
+    rows = np.flatnonzero(found.beyond(level))
     rows = rows[np.lexsort((-np.abs(found.excess[rows]), found.p[rows]))]
     names = ranked.query_ids.to_pylist()
     low, high = size.bounds
@@ -226,7 +247,7 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str) -> LeanBeyo
         mean_with_interval(signed[0].excess, (-np.inf, np.inf)) if signed else None,
         signed[0].run_p if signed else None,
         int((~np.isnan(found.values)).sum()), tuple(names[row] for row in rows),
-        int(found.beyond(dependent=True).sum()),
+        int(found.beyond(level, dependent=True).sum()),
         found.reachable,
     )  # fmt: skip
 
@@ -234,19 +255,26 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str) -> LeanBeyo
 def headlines(
     runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike], collection: object = None, *,
     labels: Mapping[str, str], classifier: str = "", groups: GroupsLike | None = None, docs: object = None,
-    cutoff: int = CUTOFF, resolver: str | None = None, missing: str | None = None, fields: Sequence[str] = (),
-    run_format: str = defaults.RUN_FORMAT, progress: Progress | None = None,
+    queries: str | Path | Sequence[str] | None = None, label: str | None = None, cutoff: int = CUTOFF,
+    resolver: str | None = None, tokens: str | None = None, missing: str | None = None, order: str | None = None,
+    fields: Sequence[str] = (), run_format: str = defaults.RUN_FORMAT, store: str | Path | None = None,
+    level: float = LEVEL, progress: Progress | None = None,
 ) -> list[Headline]:  # fmt: skip
     """The headline of each run. ``labels`` has the group that each query asks about; see ``askew.headline``."""
-    options = {} if missing is None else {"missing": missing}
+    given = {"tokens": tokens, "missing": missing, "order": order}
+    options = {key: value for key, value in given.items() if value is not None}
     asked = headline_measures(groups, cutoff, resolver or default_resolver(), **options)
     lexicons = Catalogue(groups=None if groups is None else Groups.of(groups))
     lexicons.complete([one.text for one in asked])
     documents, _ = parts_of(collection, docs, None)
-    measured = read_runs(asked, named_runs(as_runs(runs)), published=False, run_format=run_format, brief=True)
-    source = DocumentSource(documents, tuple(fields))
+    measured = read_runs(
+        asked, named_runs(as_runs(runs)), published=False, run_format=run_format, queries=queries, label=label,
+        brief=True,
+    )  # fmt: skip
+    kept = Store(store) if store is not None and Path(store).is_dir() else None
+    source = DocumentSource(documents, tuple(fields), False, kept)
     inputs = count_inputs(asked, measured, source, lexicons.lexicons, progress=progress)
     return [
-        headline_of(run.name, one, asked, labels, classifier)
+        headline_of(run.name, one, asked, labels, classifier, level=level)
         for run, one in zip(measured.runs, inputs.inputs, strict=True)
     ]

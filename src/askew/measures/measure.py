@@ -223,7 +223,9 @@ def choose_measures(
 
     ``measures=None`` is the measures of the preset or the default measures, as far as their inputs are given.
     """
-    requested = default_measures(catalogue.preset, qrels, docs) if measures is None else measures
+    requested = (
+        default_measures(catalogue.preset, qrels, docs, catalogue.has_background) if measures is None else measures
+    )
     asked = [] if measures is None and not requested else catalogue.complete(requested)
     texts = [one.text for one in asked]
     if len(set(texts)) < len(texts):
@@ -401,7 +403,10 @@ def count_inputs(
         assert source is not None
         key = count_key(one), tuple(columns)
         if key not in shares:
-            shares[key] = group_shares(source, lexicons[key[0].lexicon], *key)
+            lexicon = lexicons[key[0].lexicon]
+            manifest = source.stored(lexicon, key[0])
+            counted = None if manifest is None else source.read_stored(manifest)
+            shares[key] = group_shares(source.batches, lexicon, *key, counted)
         return shares[key]
 
     relevance = RelevanceSource(judged, query_texts, texts)
@@ -638,7 +643,7 @@ def measure(
       ``"FILE.py:CLASS@10"``, or an object with the measure protocol (``MeasureFamily``). Measures of ir_measures are
       accepted as well. By default, the measures of the preset are used. Without a preset, the default depends on the
       inputs. If there are judgements, it includes RR@10, AP@10 and nDCG@10. If there are documents, it includes
-      NFaiRR@10, LexiconShare@10 and the variants tc, tf and bool of ARaB@10.
+      LexiconShare@10 and the variants tc, tf and bool of ARaB@10, and NFaiRR@10 if there is a background run.
     - ``groups``: the groups to count. A measure that names its own lexicon does not use this argument.
     - ``docs``: the documents, if no collection is given.
     - ``qrels``: the judgements: a file, a data frame or ``{query: {document: relevance}}``. They override those of the

@@ -78,7 +78,9 @@ def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureR
     return [Note(told, code="other-groups-model")] if others else []
 
 
-DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
+DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "LexiconShare@10")
+# NFaiRR compares a run with another one, its background; with itself, it is near 1 for any run.
+DEFAULT_WITH_BACKGROUND = ("NFaiRR(background=run)@10",)
 DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
 
 
@@ -127,11 +129,12 @@ def measure_texts(measures: MeasuresLike | None) -> list[str] | None:
     return [one if isinstance(one, str) else one.text for one in measure_list(measures)]
 
 
-def default_measures(preset: Preset | None, qrels: bool, docs: bool) -> list[str | Measure]:
+def default_measures(preset: Preset | None, qrels: bool, docs: bool, background: bool = False) -> list[str | Measure]:
     """The measures of the preset, or else the default measures for the given inputs."""
     if preset is not None:
         return list(preset.measures)
-    return [*(DEFAULT_WITH_QRELS if qrels else ()), *(DEFAULT_MEASURES if docs else ())]
+    lean = (*DEFAULT_MEASURES, *(DEFAULT_WITH_BACKGROUND if background else ())) if docs else ()
+    return [*(DEFAULT_WITH_QRELS if qrels else ()), *lean]
 
 
 def key_of(asked: MeasureRequest) -> CountKey | None:

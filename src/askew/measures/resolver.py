@@ -30,14 +30,11 @@ from askew.core.text import end_of_word, is_clipped, is_word_character
 from askew.measures.mentions import Counts, Marker, MentionCounter, Mentions, can_mark, counter_for
 from askew.models import MINILM, identify
 from askew.models.find import need
-from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
+from askew.models.mention import windows
 
 # The neural resolver, which estimates who mentions refer to: MiniLM with the adapter ``minilm-who``.
 
 WHO_ADAPTER = "minilm-who"
-# This many mentions are encoded together and sorted by length. This limits memory and padding.
-_BLOCK = 4096
-_BATCH = 64
 
 
 class NeuralResolver:
@@ -52,7 +49,6 @@ class NeuralResolver:
 
         folder = find_encoder_adapter(adapter, WHO_ADAPTER)
         self._network, self._tokenizer = load_network(model, folder, len(classes), device)
-        self._classes = len(classes)
         known = identify(str(folder))
         self.id = known if model == MINILM else f"{identify(model)}+{known}"
 
@@ -62,19 +58,8 @@ class NeuralResolver:
         Mention i is the part of ``texts[text_of[i]]`` from character ``starts[i]`` up to ``ends[i]``.
         """
         _check(texts, text_of, starts, ends)
-        found = np.zeros((len(text_of), self._classes))
-        for first in range(0, len(text_of), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            encoded = encode_mentions(self._tokenizer, texts, text_of[part], starts[part], ends[part])
-            for rows in _batches(encoded):
-                found[first + rows] = self._network.probabilities(pad_mentions([encoded[row] for row in rows]))
-        return found
-
-
-def _batches(encoded: Sequence[MentionTokens]) -> list[Ints]:
-    """The rows of mentions in batches of similar length, the longest first."""
-    order = np.argsort([-len(one.ids) for one in encoded], kind="stable")
-    return [order[first : first + _BATCH] for first in range(0, len(order), _BATCH)]
+        found = windows(self._tokenizer, texts, text_of, starts, ends)
+        return self._network.probabilities(found, len(text_of))
 
 
 def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:

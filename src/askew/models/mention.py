@@ -1,96 +1,88 @@
-"""Encode a mention for an encoder: first the beginning of its text, then the passage around the mention.
+"""Read a document once for all of its mentions: windows of its tokens, and where each mention is in them.
 
-The mention is enclosed in two signs: ``^`` if it begins with a capital letter, which an uncased encoder could not
-see, and ``*`` otherwise. Training and use have the same tokens.
+Window k holds the mentions that begin among the tokens ``k * STEP`` up to ``(k + 1) * STEP`` of the document, with
+context on both sides; the windows do not depend on which words are mentions. A document of up to ``LONGEST`` tokens is
+one window. Later windows begin with the first tokens of the document, which often name its topic. An uncased encoder
+does not see capitals, so each token has a case: other, capitalized or in capitals. Training and use have the same
+windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-# Limits of the shown text: words of its beginning, characters before and after the mention, and tokens of each part.
-BEGINNING_WORDS = 22
-CHARACTERS_BEFORE, CHARACTERS_AFTER = 360, 240
-BEGINNING_TOKENS, TOKENS_BEFORE, MENTION_TOKENS, TOKENS_AFTER = 40, 72, 8, 44
-# All parts, the first token, two separators and two signs.
-MOST_TOKENS = BEGINNING_TOKENS + TOKENS_BEFORE + MENTION_TOKENS + TOKENS_AFTER + 5
-CAPITAL, SMALL = "^", "*"
-# The beginning is searched for words up to this character, for texts without blanks.
-_BEGINNING_CHARACTERS = 4000
+# In tokens: of the first window, between windows, before and after the mentions of a window, of the beginning.
+LONGEST, STEP, BEFORE, AFTER, BEGINNING = 192, 88, 64, 40, 24
+# The tokens of a window, with the first and last one and the separator after the beginning.
+MOST_TOKENS = LONGEST + BEGINNING + 3
+CASES = 3
+# Texts are tokenized up to this character, for texts that are one long word.
+_CHARACTERS = 1_000_000
+_TEXTS = 256
 
 Numbers = npt.NDArray[np.int64]
 
 
-class MentionTokens(NamedTuple):
-    """The tokens of a mention: the passage begins at ``passage``, the mention is the range ``start`` to ``end``."""
+class Window(NamedTuple):
+    """The tokens of a part of a document with their cases. ``mentions`` has the row, first and end token of each."""
 
     ids: list[int]
-    passage: int
-    start: int
-    end: int
+    cases: list[int]
+    mentions: list[tuple[int, int, int]]
 
 
-class MentionBatch(NamedTuple):
-    """A padded batch of mentions: token ids, segments (0 beginning, 1 passage), and masks of tokens and mention.
-
-    All four arrays have the shape (mentions, tokens).
-    """
-
-    ids: Numbers
-    segments: Numbers
-    mask: Numbers
-    mention: Numbers
-
-
-def encode_mentions(
-    tokenizer: Any, texts: Sequence[str], text_of: Numbers, starts: Numbers, ends: Numbers
-) -> list[MentionTokens]:
-    """The tokens of each mention: from character ``starts[i]`` up to ``ends[i]`` of ``texts[text_of[i]]``."""
-    if not len(text_of):
-        return []
-    places = list(zip(text_of.tolist(), starts.tolist(), ends.tolist(), strict=True))
-    used = sorted({text for text, _, _ in places})
-    first_words = [texts[text][:_BEGINNING_CHARACTERS].split(maxsplit=BEGINNING_WORDS) for text in used]
-    beginning = [" ".join(words[:BEGINNING_WORDS]) for words in first_words]
-    beginnings = dict(zip(used, _tokens(tokenizer, beginning), strict=True))
-    words = [texts[text][start:end] for text, start, end in places]
-    before = _tokens(tokenizer, [texts[text][max(0, start - CHARACTERS_BEFORE) : start] for text, start, _ in places])
-    inside = _tokens(tokenizer, words)
-    after = _tokens(tokenizer, [texts[text][end : end + CHARACTERS_AFTER] for text, _, end in places])
-    capital, small = tokenizer.convert_tokens_to_ids([CAPITAL, SMALL])
-    found = []
-    for row, (text, _, _) in enumerate(places):
-        ids = [tokenizer.cls_token_id, *beginnings[text][:BEGINNING_TOKENS], tokenizer.sep_token_id]
-        sign, passage = capital if words[row][:1].isupper() else small, len(ids)
-        ids += [*before[row][-TOKENS_BEFORE:], sign]
-        start = len(ids)
-        ids += inside[row][:MENTION_TOKENS]
-        end = len(ids)
-        ids += [sign, *after[row][:TOKENS_AFTER], tokenizer.sep_token_id]
-        found.append(MentionTokens(ids, passage, start, end))
-    return found
+def windows(tokenizer: Any, texts: Sequence[str], text_of: Numbers, starts: Numbers, ends: Numbers) -> Iterator[Window]:
+    """The windows that have mentions: from character ``starts[i]`` up to ``ends[i]`` of ``texts[text_of[i]]``."""
+    order = np.lexsort((starts, text_of)).tolist()
+    rows_of: dict[int, list[int]] = {}
+    for row in order:
+        rows_of.setdefault(int(text_of[row]), []).append(row)
+    named = iter(rows_of.items())
+    while part := list(islice(named, _TEXTS)):
+        shown = [texts[text][:_CHARACTERS] for text, _ in part]
+        encoded = tokenizer(
+            shown, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False,
+            return_offsets_mapping=True, verbose=False,
+        )  # fmt: skip
+        for (_, rows), text, ids, offsets in zip(
+            part, shown, encoded["input_ids"], encoded["offset_mapping"], strict=True
+        ):
+            yield from _of_text(tokenizer, text, ids, offsets, [(row, starts[row], ends[row]) for row in rows])
 
 
-def pad_mentions(mentions: Sequence[MentionTokens]) -> MentionBatch:
-    """Mentions as arrays; padding is zero everywhere."""
-    shape = len(mentions), max(len(one.ids) for one in mentions)
-    batch = MentionBatch(*(np.zeros(shape, np.int64) for _ in range(4)))
-    for row, one in enumerate(mentions):
-        batch.ids[row, : len(one.ids)] = one.ids
-        batch.segments[row, one.passage : len(one.ids)] = 1
-        batch.mask[row, : len(one.ids)] = 1
-        batch.mention[row, one.start : one.end] = 1
-    return batch
+def _of_text(
+    tokenizer: Any, text: str, ids: list[int], offsets: list[tuple[int, int]], mentions: list[tuple[int, int, int]]
+) -> Iterator[Window]:
+    """The windows of one text. A mention without tokens is read at the token after it."""
+    begins, stops = (np.array([span[side] for span in offsets], np.int64) for side in (0, 1))
+    cases = [_case(text[first:end]) for first, end in offsets]
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for row, start, end in mentions:
+        first = int(np.searchsorted(stops, start, side="right"))
+        last = max(first + 1, int(np.searchsorted(begins, end, side="left")))
+        found.setdefault(0 if len(ids) <= LONGEST else first // STEP, []).append((row, first, last))
+    for number, inside in found.items():
+        low, high = max(0, number * STEP - BEFORE), (number + 1) * STEP + AFTER
+        if len(ids) <= LONGEST:
+            low, high = 0, len(ids)
+        elif low <= BEGINNING:
+            low = 0
+        beginning = [*ids[:BEGINNING], tokenizer.sep_token_id] if low else []
+        head = [tokenizer.cls_token_id, *beginning]
+        shift, most = len(head) - low, len(head) + min(high, len(ids)) - low
+        yield Window(
+            [*head, *ids[low:high], tokenizer.sep_token_id],
+            [0, *([*cases[:BEGINNING], 0] if low else []), *cases[low:high], 0],
+            [(row, min(first + shift, most), min(last + shift, most + 1)) for row, first, last in inside],
+        )
 
 
-def _tokens(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    # Without warnings about long texts, because the parts are cut after encoding.
-    encoded = tokenizer(
-        texts, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False, verbose=False
-    )
-    found: list[list[int]] = encoded["input_ids"]
-    return found
+def _case(word: str) -> int:
+    if not word[:1].isupper():
+        return 0
+    return 2 if len(word) > 1 and word.isupper() else 1

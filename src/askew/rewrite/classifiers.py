@@ -477,13 +477,13 @@ def classify(
          "probability": np.round(best, 6)}
     )  # fmt: skip
     given = asked["label"].to_pylist()
-    pairs = [(meant, got) for want, got in zip(given, chosen, strict=True) if (meant := _meant(want, found.labels))]
+    pairs = [(kept, got) for want, got in zip(given, chosen, strict=True) if (kept := meant(want, found.labels))]
     counts = Counter(chosen)
     ordered = {label: counts[label] for label in (*found.labels, ABSTAINS) if counts[label]}
     return Classification(table, ordered, sum(a == b for a, b in pairs), len(pairs), made.name)
 
 
-def _meant(given: str | None, labels: tuple[str, ...]) -> str | None:
+def meant(given: str | None, labels: tuple[str, ...]) -> str | None:
     """The label for a label of the file: the same name, or the first label that begins with it (n is neutral)."""
     if not given:
         return None

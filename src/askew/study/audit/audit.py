@@ -8,16 +8,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from askew.core.errors import DataError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
 from askew.measures.decompose import has_parts
+from askew.measures.headline import NEUTRAL, headlines
 from askew.measures.lists import QrelsLike
 from askew.measures.measure import MeasureReport
 from askew.measures.requested import BETTER, MeasuresLike, sign_of
+from askew.measures.resolver import default_resolver
 from askew.report.page import check_out
 from askew.search.retrieve import as_queries
 from askew.study.audit.engine import (
+    NEITHER,
     AuditedEngine,
     AuditedRun,
     Progress,
@@ -25,7 +30,6 @@ from askew.study.audit.engine import (
     choose_measures,
     of_query,
     open_engine,
-    toward,
 )
 from askew.study.audit.findings import (
     Reformulating,
@@ -37,9 +41,10 @@ from askew.study.audit.findings import (
 )
 from askew.study.audit.gate import against_baseline, check_conditions, coverage_notes, failures
 from askew.study.audit.page import write_audit
-from askew.study.audit.report import AuditedMean, AuditReport, next_steps, read_audit
+from askew.study.audit.report import AuditedMean, AuditReport, AuditSensitivity, next_steps, read_audit
 from askew.study.audit.settings import AuditSettings
 from askew.study.gate import OF_AUDIT, read_conditions
+from askew.study.headline import query_labels
 
 __all__ = ["AuditReport", "AuditSettings", "audit"]
 
@@ -105,8 +110,9 @@ def audit(
     run = AuditedRun(ranker.id, lines, opened.texts, texts, chosen, how.missing)
     tell(0, 0, "measuring")
     parts = any(has_parts(one) for one in chosen.asked)
-    measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=how.resolver)
-    report = _report(run, measured, trial, opened, how, qrels, tell)
+    resolver = how.resolver or default_resolver()
+    measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=resolver)
+    report = _report(run, measured, query_labels(table, chosen.groups), trial, opened, how, qrels, tell)
     report.audited = started.isoformat(timespec="seconds")
     report.failures = failures(conditions, measured, earlier)
     if earlier is not None:
@@ -120,16 +126,27 @@ def audit(
 
 
 def _report(
-    run: AuditedRun, measured: MeasureReport, trial: Reformulating, engine: AuditedEngine, how: AuditSettings,
-    qrels: QrelsLike | None, progress: Progress,
+    run: AuditedRun, measured: MeasureReport, named: tuple[Mapping[str, str], str], trial: Reformulating,
+    engine: AuditedEngine, how: AuditSettings, qrels: QrelsLike | None, progress: Progress,
 ) -> AuditReport:  # fmt: skip
-    """Find the worst queries, try reformulations and other choices, and return the report."""
+    """Find the worst queries, try reformulations and other choices, and return the report.
+
+    ``named`` has the label of each query, and the name of the classifier.
+    """
     lean, effect = run.measures.lean, run.measures.effectiveness
-    worst = worst_queries(run, measured, how.worst)
+    progress(0, 0, "comparing with chance")
+    labels, classifier = named
+    (first,) = headlines(
+        {run.name: run.lines}, docs=dict(run.docs), labels=labels, classifier=classifier, groups=run.measures.groups,
+        cutoff=run.measures.cutoff or how.k, missing=how.missing, resolver=how.resolver, level=how.level,
+    )  # fmt: skip
+    worst = worst_queries(run, measured, first, how.worst)
     tried = trial.run(engine, run, measured, worst, qrels, progress)
     progress(0, 0, "checking sensitivity")
-    verdict = toward(lean, measured[lean.text])
-    sensitive, notes = sensitivity_of(run, verdict)
+    others = [query for query, label in labels.items() if label != NEUTRAL]
+    neutral = replace(run, lines=run.lines.filter(~pl.col("query_id").is_in(others)))
+    verdict = first.toward or NEITHER
+    sensitive, notes = sensitivity_of(neutral, verdict) if neutral.lines.height else (AuditSensitivity(), [])
     if tried.lines is not None and tried.lines.height:
         try:
             less, compared = times_less(run, tried.lines)
@@ -160,7 +177,8 @@ def _report(
             query: {text: scores[query] for text, scores in values.items() if query in scores}
             for query in measured.runs[0].query_ids
         },
-        parts=measured.parts, worst=worst, reformulations=tried.tried, dropped_reformulations=tried.dropped,
+        headline=first, parts=measured.parts, worst=worst,
+        reformulations=tried.tried, dropped_reformulations=tried.dropped,
         sensitivity=sensitive, reranking=reranking_of(run, measured), words_per_query=words,
         reading=reading.strip(),
         effectiveness=None if effect is None else effect.text, agree=how.agree, reduction=how.reduction,

@@ -19,11 +19,12 @@ from askew.core.measure import Direction, Measure
 from askew.core.outcome import Outcome, outcome_of, verdict
 from askew.core.ranking import Floats
 from askew.measures.catalogue import find_family
+from askew.measures.headline import Headline
 from askew.measures.lists import QrelsLike, as_judgements
 from askew.measures.measure import MeasureReport, measure
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import comparable, key_of
-from askew.measures.resolver import class_probabilities, open_resolver
+from askew.measures.resolver import class_probabilities, default_resolver, open_resolver
 from askew.rewrite.equivalence import EquivalenceFilter, chosen_model
 from askew.rewrite.reformulate import Suggestion, best_of, default_methods, make_filter, make_reformulator, reformulate
 from askew.search.rerank import reorder
@@ -46,12 +47,10 @@ def documents_of(lines: pl.DataFrame) -> dict[str, list[str]]:
     return ranked
 
 
-def worst_queries(run: AuditedRun, measured: MeasureReport, count: int) -> list[WorstQuery]:
-    """Return the queries with the largest lean, the largest first; queries without any lean are left out."""
-    measures = run.measures
-    lean, way = of_query(measured, measures.lean.text), measures.lean.direction
-    leaning = [query for query, value in lean.items() if way is not Direction.ZERO or value != 0]
-    chosen = sorted(leaning, key=lambda query: (way.gain(0.0, lean[query]), query))[:count]
+def worst_queries(run: AuditedRun, measured: MeasureReport, first: Headline, count: int) -> list[WorstQuery]:
+    """Return the neutral queries that lean beyond chance, the least probable first."""
+    measures, lean = run.measures, of_query(measured, run.measures.lean.text)
+    chosen = [query for query in first.deciding.beyond if lean.get(query)][:count]
     marker, worst = marker_of(measures), []
     ranked = documents_of(run.lines.filter(pl.col("query_id").is_in(chosen)))
     for query in chosen:
@@ -69,7 +68,9 @@ def worst_queries(run: AuditedRun, measured: MeasureReport, count: int) -> list[
             # The number of counted words that are part of a name; each mention has its most probable class.
             rows = [(row, mark.start, mark.end) for row, found in enumerate(marks) for mark in found]
             places = np.array(rows, np.int64).reshape(-1, 3)
-            classes = class_probabilities(open_resolver("light"), list(texts.values()), *places.T).argmax(axis=1)
+            classes = class_probabilities(open_resolver(default_resolver()), list(texts.values()), *places.T).argmax(
+                axis=1
+            )
             in_names = int((classes == WHO.index("name")).sum())
         named = tuple(dict.fromkeys(group for mark in marker.find(run.queries[query]) for group in mark.groups))
         worst.append(WorstQuery(query, lean[query], named, dict(mentions), in_names, run.queries[query], results))

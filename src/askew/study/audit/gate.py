@@ -29,6 +29,11 @@ def check_conditions(
     known = {one.text: one for one in asked}
     check_measures(conditions, list(known))
     for one in conditions:
+        if known[one.measure].measure.param("background") == "self":
+            raise ConfigError(
+                f"⟨fail_if⟩: {one.measure} compares the engine with itself and is near 1 for any engine, so that it "
+                "cannot be a condition; use ARaB(tf,sign=abs)@10 or its excess"
+            )
         if not one.needs_baseline:
             continue
         if baseline is None:

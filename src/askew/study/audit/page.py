@@ -20,6 +20,7 @@ from askew.report.page import (
     code,
     document,
     facts,
+    figure,
     folded,
     heading,
     listed,
@@ -100,13 +101,13 @@ def baseline_table(found: Mapping[str, Paired]) -> Table:
 def no_worst(measure: str) -> str:
     """The sentence of a report without worst queries."""
     return (
-        f"No query is listed. Either {measure} is 0 for every query, or the setting 'worst' (the number of queries to "
-        "list) is 0."
+        "No query is listed: no result list of a neutral query leans beyond chance with the false-discovery rate at "
+        f"most 'level', {measure} is 0 for those that do, or the setting 'worst' is 0."
     )
 
 
 def worst_table(found: AuditReport) -> Table:
-    """The queries with the largest lean, and the suggested reformulation of each."""
+    """The worst queries, and the suggested reformulation of each."""
     suggested = {one.query_id: one.text or "yes" for one in found.suggested}
     rows = [
         [one.text or one.query_id, one.lean, *(one.mentions.get(group, 0) for group in found.groups), one.in_names,
@@ -121,7 +122,7 @@ def worst_table(found: AuditReport) -> Table:
         "if the audit kept the texts (askew audit --keep-queries), and otherwise as its id."
     )
     return table(
-        "worst", f"The {len(rows)} queries with the largest lean, measured by {found.deciding}", head, rows, note
+        "worst", f"{len(rows)} neutral queries that lean beyond chance; lean: {found.deciding}", head, rows, note
     )
 
 
@@ -157,7 +158,7 @@ def tried_table(found: AuditReport) -> Table:
         f"reformulation asks for the same thing as the query{f' ({found.model})' if found.model else ''}."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
-    caption = "Reformulations of the queries with the largest lean, searched with the same engine"
+    caption = "Reformulations of the worst queries, searched with the same engine"
     return Table("reformulations", caption, head, groups, [note])
 
 
@@ -216,6 +217,10 @@ def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False
         parts.table(means_table(report), report.to_polars()),
         folded("Signatures: every setting that the value of a measure depends on", signatures),
     ]
+    first = report.headline
+    if first is not None:
+        head.insert(0, paragraph(tag("strong", first.sentence)))
+        head += [figure(first.chart(), "Lean in the results and by chance"), parts.table(first.table())]
     sections = [Section("next", "What to do next", [listed(report.next_steps)]), Section("lean", "Lean", lean)]
     if report.against_baseline:
         data = pl.DataFrame([{"measure": text, **asdict(one)} for text, one in report.against_baseline.items()])
@@ -230,7 +235,7 @@ def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False
         sections.append(Section("parts", title, reasons))
     worst = [paragraph(no_worst(report.deciding))]
     if report.worst:
-        words = f"The {len(report.worst)} queries with the largest lean ({report.deciding}), with marks by group: "
+        words = f"{len(report.worst)} neutral queries that lean beyond chance, with marks by group: "
         legend = join([_mark(group, (group,), report.groups) for group in report.groups], ", ")
         worst = [paragraph(words, legend, ".")]
         worst += [_worst(report, place, one) for place, one in enumerate(report.worst, start=1)]

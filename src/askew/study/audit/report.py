@@ -11,15 +11,16 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import polars as pl
 
+from askew.core.defaults import counted
 from askew.core.errors import DataError
 from askew.core.measure import Direction, Measure
 from askew.core.version import __version__
 from askew.measures.decompose import Decomposition
+from askew.measures.headline import Headline
 from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
 from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, table
-from askew.study.audit.engine import NEITHER
 
 FILE = "audit.json"
 
@@ -136,12 +137,13 @@ class AuditSensitivity:
 class AuditReport(TableView):
     """The result of ``audit``.
 
-    ``deciding`` is the measure of lean that decides which queries are worst. ``verdict`` is the group that its mean
-    leans toward by the interval, or ``neither``; None without a sign or an interval. ``scores`` has the values of each
-    measure by query. ``words_per_query`` has, for each group, how many words in the results of a query name the group,
-    as a mean over the queries. ``worst`` has the queries with the largest lean, with their results. ``reformulations``
-    were tried on the engine. ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that
-    are true. ``reading`` says how to read the deciding measure, and ``next_steps`` recommends what to do.
+    ``headline`` says whether the results of neutral queries lean beyond chance, and which do: the worst queries.
+    ``deciding`` is the measure of lean whose value is shown for them. ``verdict`` is the group that the headline names,
+    or ``neither``. ``scores`` has the values of each measure by query. ``words_per_query`` has, for each group, how
+    many words in the results of a query name the group, as a mean over the queries. ``worst`` has the neutral queries
+    that lean beyond chance, with their results. ``reformulations`` were tried on the engine. ``audited`` is the time of
+    the audit. ``failures`` has the conditions of ``fail_if`` that are true. ``reading`` says how to read the deciding
+    measure, and ``next_steps`` recommends what to do.
     """
 
     engine: str
@@ -159,6 +161,7 @@ class AuditReport(TableView):
     dropped_reformulations: Mapping[str, int]
     sensitivity: AuditSensitivity
     # Files of earlier versions lack some of the following.
+    headline: Headline | None = None
     reranking: Reranking | None = None
     words_per_query: Mapping[str, float] = field(default_factory=dict)
     reading: str = ""
@@ -302,13 +305,14 @@ def next_steps(report: AuditReport) -> list[str]:
     said = []
     if report.unanswered:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
-    if report.verdict == NEITHER:
+    first = report.headline
+    if first is not None:
+        beyond, tested = len(first.deciding.beyond), counted(first.deciding.lists, "neutral query", "neutral queries")
         said.append(
-            f"The mean of {report.deciding} does not differ significantly from zero, but the results of some "
-            "queries lean. Look at the worst queries."
+            f"The results of {beyond:,} of {tested} lean beyond chance: look at these, the worst queries, one by one."
+            if beyond
+            else f"No result list of {tested} leans beyond chance, so there is no query to begin with."
         )
-    elif report.verdict is not None:
-        said.append(f"On average, the results lean toward {report.verdict} (measured by {report.deciding}).")
     if report.parts and report.parts[0].parts:
         said += _of_parts(report.parts[0])
     # The best value of the other measures is not zero, so a share of their size has no meaning.
@@ -374,14 +378,14 @@ def _of_reformulations(report: AuditReport, at_zero: bool) -> str:
         methods = ", ".join(dict.fromkeys(one.method for one in report.reformulations))
         return (
             f"No reformulation is suggested. The audit tried {len(report.reformulations):,} reformulations (made by "
-            f"{methods}) of the {worst:,} queries with the largest lean. None of them meets all of these conditions: "
+            f"{methods}) of the {worst:,} worst queries. None of them meets all of these conditions: "
             f"it leans at least {report.reduction:.0%} less than the original query, it keeps at least "
             f"{report.agree:.0%} of the top results of the original query, and, if there are judgements, it loses no "
             "effectiveness."
         )
     said = (
-        f"For {len(found):,} of the {worst:,} queries with the largest lean (measured by {report.deciding}), a "
-        f"reformulation leans at least {report.reduction:.0%} less than the original query and keeps at least "
+        f"For {len(found):,} of the {worst:,} worst queries, a reformulation leans at "
+        f"least {report.reduction:.0%} less than the original query and keeps at least "
         f"{report.agree:.0%} of the top results of the original query."
     )
     if at_zero:

@@ -51,7 +51,7 @@ def command(
     tries: int = DEFAULTS.tries,
     methods: list[str] | None = None,
     missing: str | None = None,
-    resolver: str = DEFAULTS.resolver,
+    resolver: str | None = DEFAULTS.resolver,
     baseline: Path | None = None,
     fail_if: list[str] | None = None,
     out: Path | None = None,

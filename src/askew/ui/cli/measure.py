@@ -13,6 +13,7 @@ from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_
 if TYPE_CHECKING:
     import polars as pl
 
+    from askew.measures.headline import Headline
     from askew.measures.measure import MeasureReport
 
 
@@ -22,6 +23,8 @@ RUNS: One or more run files in TREC, TSV, JSON Lines or Parquet format; may be g
 --signature/--no-signature: Show the signature of each measure: all of its parameters.
 --decompose/--no-decompose: Also divide the value of ARaB into parts, in two ways: by the reason why a document names
     the group (off topic, on topic, asked for by the query), and by the kind of person that a word refers to.
+--no-headline: Do not begin with the headline, which says whether the results of neutral queries lean beyond chance.
+    With --measures or --preset, there is none.
 --resolver: Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).
 **given: {o.MEASURING}
 """)
@@ -32,6 +35,7 @@ def command(
     per_query: bool = False,
     signature: bool = False,
     decompose: bool = False,
+    no_headline: bool = False,
     resolver: str = defaults.RESOLVER,
     as_json: bool = False,
     as_tsv: bool = False,
@@ -46,6 +50,7 @@ def command(
     """
     from askew.measures.effectiveness import quiet_programs
     from askew.measures.measure import measure
+    from askew.study.headline import headline
     from askew.study.tables import means_charts, means_table, parts_table, query_tables
 
     o.one_form(as_json, as_tsv)
@@ -56,12 +61,23 @@ def command(
             list(runs), run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
             **o.inputs(given),
         )  # fmt: skip
+        is_default = given["measures"] is None and given["preset"] is None and not no_headline and not as_tsv
+        counts_words = any(one.measure.param("lexicon") for one in report.asked)
+        found: list[Headline] = []
+        if is_default and counts_words:
+            names = ("docs", "queries", "label", "groups", "tokens", "missing", "order", "fields")
+            same = {name: value for name, value in o.inputs(given).items() if name in names}
+            found = headline(list(runs), run_format=run_format, store=store, progress=progress, **same)
     note(report.notes)
     if as_json:
-        say_json(report.to_dict(per_query))
+        say_json({**report.to_dict(per_query), **({"headline": [one.to_dict() for one in found]} if found else {})})
     elif as_tsv:
         say_frame(_long(report) if per_query else report.to_polars().drop("interval"))
-    tables = [means_table(report), *(parts_table(one, place) for place, one in enumerate(report.parts, start=1))]
+    if not as_json:
+        for first in found:
+            say_wrapped(f"{first.run}: {first.sentence}" if len(found) > 1 else first.sentence)
+    tables = [*(first.table() for first in found), means_table(report)]
+    tables += [*(parts_table(one, place) for place, one in enumerate(report.parts, start=1))]
     tables += query_tables(report) if per_query else []
     if not as_json and not as_tsv:
         for one in tables:

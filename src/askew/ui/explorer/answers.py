@@ -18,10 +18,11 @@ from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.outcome import OUTCOMES, UNKNOWN, UNKNOWN_SIGN, Outcome, Verdict, joint_signs, outcome_codes
 from askew.core.ranking import Flags, Floats, Ints
 from askew.measures.decompose import Decomposition
+from askew.measures.headline import Headline
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.relevance import OFFTOPIC, asks_about, open_estimator
 from askew.measures.requested import PUBLISHED
-from askew.measures.resolver import class_probabilities, open_resolver
+from askew.measures.resolver import class_probabilities, default_resolver, open_resolver
 from askew.rewrite.swap import Rewriter, load_swaps
 from askew.rewrite.words import LanguageCheck
 from askew.ui.explorer.leaning import LEAST_LEAN, LeanPicture
@@ -265,7 +266,7 @@ class Reasons:
         flat = [mark for each in marks for mark in each]
         text_of = np.repeat(np.arange(len(marks)), [len(each) for each in marks])
         starts, ends = (np.array([getattr(mark, end) for mark in flat], np.int64) for end in ("start", "end"))
-        who = class_probabilities(open_resolver(RESOLVER), texts, text_of, starts, ends)
+        who = class_probabilities(open_resolver(default_resolver()), texts, text_of, starts, ends)
         why = _why(query, texts, text_of, starts, who, np.array(relevant, np.bool_))
         asked = np.array([bool(set(mark.groups) & set(named)) for mark in flat], np.bool_)
         why = asks_about(why, asked) if flat else why
@@ -349,7 +350,7 @@ class Answer:
 
     ``lean`` is the drawing of the deciding measure, null without results. ``parts`` are the shares of the measure
     ``parts_of`` that the light models estimate to be off topic and on topic; empty for groups that the models do not
-    know. ``notes`` are about this query.
+    know. ``notes`` are about this query. ``headline`` is what is said first about the results.
     """
 
     query: str
@@ -365,6 +366,7 @@ class Answer:
     parts: tuple[CountedPart, ...] = ()
     parts_of: str | None = None
     notes: tuple[str, ...] = ()
+    headline: Headline | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,18 @@ import pyarrow as pa
 from askew.core.defaults import RESOLVER
 from askew.core.errors import ConfigError, Note
 from askew.core.groups import Groups, resolver_id
-from askew.core.measure import Direction, split_measures
+from askew.core.measure import Direction, Measure, split_measures
 from askew.core.protocols import DocMentions
 from askew.core.ranking import Floats, Hits, Rankings
+from askew.measures.articles import Articles
 from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.measures.counts import group_shares
 from askew.measures.decompose import Decomposition, decompose_run
+from askew.measures.headline import Headline, headline_of
 from askew.measures.lists import JudgedQueries
 from askew.measures.mentions import MentionCounter
 from askew.measures.relevance import RelevanceSource
-from askew.measures.requested import comparable, keys_of, listed, named_groups
+from askew.measures.requested import CountKey, comparable, count_key, keys_of, listed, named_groups
 from askew.measures.resolver import Counters, WhoCounter
 from askew.measures.scorer import Scorer
 from askew.pairs.gains import find_measures
@@ -64,6 +67,9 @@ class CountedOnce:
         return DocMentions(kept.groups, kept.counts[docs], kept.tokens[docs], np.ones(len(docs), np.bool_))
 
 
+# From this many documents the shares of a collection are estimated, in batches.
+_SHARES_MOST, _BATCH = 200_000, 5_000
+
 # Score a few result lists; only the documents in them are counted, so the collection can be of any size.
 
 Grades = Mapping[str, int]
@@ -85,6 +91,8 @@ class ListScorer:
         self._counted = {
             key: CountedOnce(known.of(self.lexicons[key.lexicon], *key[1:])) for key in keys_of(self.asked)
         }
+
+        self._shares: dict[tuple[CountKey, tuple[int, ...]], Floats] = {}
 
     def those(self, judged: bool) -> list[MeasureRequest]:
         """Return the measures that can be computed; without judgements, only those that read none."""
@@ -116,6 +124,30 @@ class ListScorer:
         lexicon = self.lexicons[str(one.measure.param("lexicon"))]
         inputs = scorer.inputs(lists, [one])
         return decompose_run(one, inputs, relevance, lexicon, resolver_id(RESOLVER), lists.queries, draws=0)
+
+    def headline(self, label: str, hits: Hits, doc_ids: pa.Array, texts: TextsOf, classifier: str) -> Headline:
+        """Return the headline of one list, whose measures must be those of a headline."""
+        scorer, lists, _ = self._prepare(self.asked, hits, doc_ids, texts, [None], [1])
+        inputs = scorer.inputs(lists, scorer.asked)
+        shown = texts(np.unique(hits.docs).tolist())
+        articles = Articles(scorer.doc_ids, lambda docs: [shown[doc] for doc in docs.tolist()])
+
+        def batches() -> Iterator[pa.Table]:
+            # Of a very large collection, documents at equal distances.
+            sample = list(range(0, len(doc_ids), -(-len(doc_ids) // _SHARES_MOST)))
+            for first in range(0, len(sample), _BATCH):
+                part = sample[first : first + _BATCH]
+                ids = doc_ids.take(pa.array(part)).cast(pa.string())
+                yield pa.table({"doc_id": ids, "text": pa.array(texts(part), pa.large_string())})
+
+        def shares(one: Measure, columns: Sequence[int]) -> Floats:
+            key = count_key(one), tuple(columns)
+            if key not in self._shares:
+                self._shares[key] = group_shares(batches, self.lexicons[key[0].lexicon], *key)
+            return self._shares[key]
+
+        inputs = replace(inputs, find_articles=articles.of, find_shares=shares)
+        return headline_of("results", inputs, self.asked, {"0": label}, classifier)
 
     def _prepare(
         self, asked: Sequence[MeasureRequest], hits: Hits, doc_ids: pa.Array, texts: TextsOf,
@@ -154,7 +186,7 @@ class ListScorer:
 
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
-LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
+LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10")
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,19 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.defaults import TOKENIZER
+from askew.core.defaults import CLASSIFIER, TOKENIZER
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import ANY, classes_of
 from askew.core.measure import Direction, column_of, gain_column, new_column
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
+from askew.measures.headline import headline_measures
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import BETTER, CountKey, is_signed, key_of, sign_of
+from askew.measures.resolver import default_resolver
 from askew.pairs.gains import ORIGINAL, PairTable, make_pairs
+from askew.rewrite.classifiers import LABEL, make_classifier
 from askew.search.bm25.ranker import Bm25Ranker
 from askew.ui.explorer.answers import (
     EFFECTIVENESS,
@@ -141,7 +144,10 @@ class Explorer:
         having = [one for one in [lean, *self.scorer.asked] if has_parts(one)]
         kind = lean.family.name, lean.measure.param("kind")
         self._parts = min(having, key=lambda one: (one.family.name, one.measure.param("kind")) != kind, default=None)
-        self.leaning = LeanDrawing(lean, self._typical_values, self._parts)
+        self.leaning = LeanDrawing(lean, self._typical_values)
+        asked = headline_measures(counting.groups, TOP, default_resolver())
+        self._first = ListScorer([one.text for one in asked], counting.groups)
+        self._classifier = make_classifier({"classifier": CLASSIFIER}, counting.named)
 
     def _counted(self, lean: MeasureRequest) -> CountKey:
         """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
@@ -202,8 +208,10 @@ class Explorer:
         foreign = sum(not one.english for one in results)
         if foreign and counts_english(self.marker.lexicon):
             notes.append(not_english_note(foreign, len(results), self.setting.lexicon.partition("@")[0]))
-        every = None if self.leaning.every is None else values.get(self.leaning.every.text)
-        picture = self.leaning.picture(values[self.lean], [values[one.text] for one in steps], every)
+        (label,) = self._classifier.classify([query]).names()
+        first = self._first.headline(label or LABEL, part(hits, 0, min(TOP, len(hits.docs))), doc_ids, self._texts,
+                                     self._classifier.name)  # fmt: skip
+        picture = self.leaning.picture(values[self.lean], [values[one.text] for one in steps], first)
         # The light models do not cover all groups, nor texts in other languages.
         parts: tuple[CountedPart, ...] = ()
         parts_of = None
@@ -213,7 +221,7 @@ class Explorer:
             parts = counted_parts(found)
         return Answer(
             query, query_id, grades is not None, results, len(hits.docs), total, shown, warrant, self.setting, picture,
-            parts, parts_of, tuple(notes),
+            parts, parts_of, tuple(notes), first,
         )  # fmt: skip
 
     def _results(

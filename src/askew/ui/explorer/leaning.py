@@ -12,11 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from askew.core.groups import ANY, classes_of
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
 from askew.measures.catalogue import MeasureRequest
-from askew.measures.requested import is_signed
+from askew.measures.headline import Headline
 
 # Results do not lean if the deciding measure is at most this far from its best value.
 LEAST_LEAN = 0.01
@@ -25,10 +24,6 @@ FEWEST, MOST = 20, 200
 # The most ranks that are drawn, and the number for a measure without a cutoff.
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-_WHO = {
-    "real": "real people", "fictional": "fictional characters", "generic": "people in general",
-    "name": "a work, brand, place or team", "other": "no person",
-}  # fmt: skip
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -45,9 +40,8 @@ class LeanPicture:
     """The deciding measure of a result list. ``running`` has its values for the top 1, 2, 3, ... results.
 
     ``leans`` is false if the value is at most ``threshold`` from ``best``; null if there is no value. ``scale`` has the
-    ends of the scale, which is the same for every query of the collection. ``farther`` is the share of typical queries
-    with a value nearer to ``best``. ``toward`` is the group that the list leans toward, if the measure has a sign.
-    ``scope`` says which mentions the measure counts if it does not count all, and how all mentions lean.
+    ends of the scale, which is the same for every query of the collection. ``toward`` and ``meaning`` are the group and
+    the sentence of the headline.
     """
 
     measure: str
@@ -58,26 +52,15 @@ class LeanPicture:
     running: tuple[float | None, ...]
     scale: tuple[float, float]
     typical: Typical | None
-    farther: float | None
     toward: str | None
     meaning: str
-    scope: str = ""
 
 
 class LeanDrawing:
     """Draws one measure; ``values`` returns its values for typical queries, and is called once."""
 
-    def __init__(
-        self, measure: MeasureRequest, values: Callable[[], Floats], every: MeasureRequest | None = None
-    ) -> None:
+    def __init__(self, measure: MeasureRequest, values: Callable[[], Floats]) -> None:
         self.measure, self._values = measure, values
-        self.every = None
-        if every is not None and every.family.name == measure.family.name and is_signed(every):
-            # Whether the measure is the other one, restricted to some kinds of mentions.
-            names = [name for name, _ in every.measure.params if name != "who"]
-            same = all(measure.measure.param(name) == every.measure.param(name) for name in names)
-            if same and measure.measure.param("who", ANY) != ANY and every.measure.param("who", ANY) == ANY:
-                self.every = every
         cutoff = min(measure.measure.cutoff or _USUAL, _LONGEST)
         self.steps = [
             replace(measure, text=f"running {rank}", measure=measure.measure @ rank) for rank in range(1, cutoff + 1)
@@ -116,39 +99,9 @@ class LeanDrawing:
         """Return whether a value is further than the threshold from the best value; None without a value."""
         return None if value is None else abs(value - self.best) > LEAST_LEAN
 
-    def picture(
-        self, value: float | None, running: Sequence[float | None], of_every: float | None = None
-    ) -> LeanPicture:
-        """Return the data of the drawing for a result list. ``of_every`` is the value with all mentions."""
-        farther = toward = None
-        if value is not None and len(self.known) >= FEWEST:
-            farther = float((np.abs(self.known - self.best) < abs(value - self.best)).mean())
-        if value is not None and is_signed(self.measure) and self.leans(value):
-            toward = self.measure.groups[0 if value > 0 else 1]
-        meaning = self._meaning(value, toward, farther)
+    def picture(self, value: float | None, running: Sequence[float | None], first: Headline) -> LeanPicture:
+        """Return the data of the drawing for a result list."""
         return LeanPicture(
             self.measure.text, value, self.best, self.leans(value), LEAST_LEAN, tuple(running), self.scale(),
-            self.typical(), farther, toward, meaning, self._scope(of_every),
+            self.typical(), first.toward, first.sentence,
         )  # fmt: skip
-
-    def _meaning(self, value: float | None, toward: str | None, farther: float | None) -> str:
-        if value is None:
-            return f"{self.measure.text} is not defined for these results."
-        cutoff = self.measure.measure.cutoff
-        top = f"The top {cutoff}" if cutoff else "The results"
-        if not self.leans(value):
-            return f"{top} do not lean: {self.measure.text} is within {LEAST_LEAN:g} of {self.best:g}."
-        found = f"{top} lean toward {toward}" if toward else f"{top} lean"
-        if farther is None:
-            return f"{found}."
-        return f"{found}, more than the results of {farther:.0%} of the queries of this collection."
-
-    def _scope(self, of_every: float | None) -> str:
-        """Say which mentions are counted, so that nobody takes the value for that of all marked words."""
-        if self.every is None or of_every is None:
-            return ""
-        whom = " or ".join(_WHO[one] for one in classes_of(str(self.measure.measure.param("who"))))
-        counted = f"{self.measure.text} counts only words that refer to {whom}."
-        group = self.every.groups[0 if of_every > 0 else 1]
-        lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
-        return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."

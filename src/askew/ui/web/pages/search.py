@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from askew.report import markup as n
+from askew.report.table import html_table
 from askew.ui.explorer.answers import EFFECTIVENESS, LEAN, NOT_ENGLISH, Alternatives, Answer, ShownResult
 from askew.ui.explorer.explorer import TOP
 from askew.ui.web.markup import Markup, address, element, join, tag
@@ -114,7 +115,7 @@ def _lean(answer: Answer) -> Markup:
     if answer.lean is not None:
         lean += [tag("p", tag("strong", answer.lean.meaning)), lean_picture(answer.lean, answer.setting)]
         lean.append(picture_note([answer.lean]))
-        lean += [tag("p", answer.lean.scope)] if answer.lean.scope else []
+        lean += [] if answer.headline is None or not answer.headline.parts else [html_table(answer.headline.table())]
     words = f"Marked words in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
     lean += [tag("p", words), p.legend(answer.setting), parts_line(answer.parts, answer.parts_of)]
     return tag("section", *lean, class_="results-lean", aria_label="Lean")

@@ -1,0 +1,66 @@
+"""The headline of runs: classify the queries, then measure the lean of the neutral ones beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
+from askew.measures.headline import Headline, headlines
+from askew.measures.lists import RunLike
+from askew.rewrite.classifiers import ABSTAINS, GROUPS, LABEL, classify, meant
+from askew.search.retrieve import as_queries
+
+
+def headline(
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike],
+    collection: object = None,
+    *,
+    docs: object = None,
+    queries: str | Path | Mapping[str, str] | Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    groups: GroupsLike | None = None,
+    **options: Any,
+) -> list[Headline]:
+    """Return what is said first about runs: how far the results of neutral queries lean beyond chance.
+
+    - ``runs``, ``collection``, ``docs``, ``groups``: as in ``measure``.
+    - ``queries``: use only these queries: a file, ``{id: text}`` or a list of ids. The texts of the queries are these,
+      or those of the collection.
+    - ``labels``: the group that each query asks about, or ``neutral``, by query id. By default these are the labels of
+      the queries; without them, the best installed classifier classifies the queries.
+    - ``options``: ``label``, ``cutoff``, ``resolver``, ``tokens``, ``missing``, ``order``, ``fields``, ``run_format``,
+      ``store`` and ``progress``, as in ``measure``.
+    """
+    classifier = "given labels"
+    if labels is None:
+        place = docs if collection is None else collection
+        labels, classifier = query_labels(queries if isinstance(queries, str | Path | Mapping) else place, groups)
+    return headlines(
+        runs,
+        collection,
+        docs=docs,
+        queries=list(queries) if isinstance(queries, Mapping) else queries,
+        labels=labels,
+        classifier=classifier,
+        groups=groups,
+        **options,
+    )
+
+
+def query_labels(queries: object, groups: GroupsLike | None = None) -> tuple[dict[str, str], str]:
+    """The label of each query by its id, and what labeled them. Both are empty if the texts are not known."""
+    try:
+        table = as_queries(queries)
+    except ConfigError:
+        return {}, ""
+    ids, given = table["query_id"].to_pylist(), table["label"].to_pylist()
+    counted = None if groups is None else Groups.of(groups)
+    if all(given):
+        known = (LABEL, *(GROUPS if counted is None else counted.names))
+        return {query: meant(label, known) or label for query, label in zip(ids, given, strict=True)}, "given labels"
+    found = classify(table, groups=counted)
+    labels = dict(found.table.select("query_id", "label").iter_rows())
+    return {query: LABEL if label == ABSTAINS else label for query, label in labels.items()}, found.classifier
