@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from askew.train.grepbias import (
+from grepbias_data import (
     MethodLogits,
     accuracy_table,
     average_zero_shot,
