@@ -23,7 +23,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grepbias_data import (
+
+from askew.core.errors import DataError
+from askew.core.ranking import Floats
+from askew.models.find import MINILM, identify
+from askew.models.relevance import encode_pairs
+from askew.train.adapter import (
+    CONVERGED,
+    PACES,
+    PUBLISHED,
+    FinetuneSettings,
+    HeadSettings,
+    LabeledRows,
+    alpha_grid,
+    cosines,
+    zero_shot_cosine,
+    zero_shot_finetuned,
+    zero_shot_heads,
+)
+from askew.train.card import CardTable, hardware, shown
+from askew.train.common import choose_device, remembered
+from askew.train.grepbias import (
     GrepBias,
     MethodLogits,
     RowIndex,
@@ -43,26 +63,6 @@ from grepbias_data import (
     summary_table,
     winners,
 )
-from grepbias_train import (
-    CONVERGED,
-    PACES,
-    PUBLISHED,
-    FinetuneSettings,
-    HeadSettings,
-    LabeledRows,
-    alpha_grid,
-    cosines,
-    encode_pairs,
-    zero_shot_cosine,
-    zero_shot_finetuned,
-    zero_shot_heads,
-)
-
-from askew.core.errors import DataError
-from askew.core.ranking import Floats
-from askew.models.find import MINILM, identify
-from askew.train.card import CardTable, hardware, shown
-from askew.train.common import choose_device, remembered
 
 SCORES = Path(__file__).parent / "arena" / "grepbias"
 SEEDS = (1, 2, 3, 4, 5)

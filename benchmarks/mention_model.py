@@ -156,7 +156,7 @@ def make_network(model: str, settings: Settings, device: str, classes: int = len
     from training.low_rank import adapt
 
     from askew.models.adapted import MentionNetwork
-    from askew.models.encode import open_encoder
+    from askew.models.relevance import open_encoder
 
     encoder, tokenizer = open_encoder(model)
     # Attention without dropout has a kernel that is three times as fast on a CPU.

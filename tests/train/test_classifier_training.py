@@ -259,11 +259,12 @@ def test_a_class_is_written_before_known_words_at_any_place_whatever_the_tokeniz
 
 
 def test_a_part_of_an_epoch_may_be_asked_for():
-
+    from askew.train.adapter import PACES
     from askew.train.classifier import PACE
     from askew.train.common import with_settings
 
-    assert with_settings({"epochs": 0.5}, PACE, "--set").epochs == 0.5
+    for pace in (PACE, *PACES.values()):
+        assert with_settings({"epochs": 0.5}, pace, "--set").epochs == 0.5
 
 
 def test_nothing_but_results_is_said_when_a_classifier_opens(tiny_encoder, tmp_path, capfd):

@@ -12,10 +12,10 @@ from askew.train.negatives import NegativesJob
 from askew.ui.cli.main import app
 from askew.ui.cli.settings_help import defaults_of
 
-KINDS = ("classifier", "selector", "ranker", "generator", "rewriter")
+KINDS = ("classifier", "selector", "ranker", "adapter", "generator", "rewriter")
 
 
-def test_five_kinds_are_trained_each_with_one_settings_object():
+def test_six_kinds_are_trained_each_with_one_settings_object():
     assert tuple(trainers()) == KINDS
     for _, made, _ in trainers().values():
         assert from_names(made, {}, "here") == made()
@@ -33,6 +33,8 @@ def test_a_name_goes_to_every_part_that_has_it_and_an_outer_one_hides_an_inner_o
     job = Trainer("ranker", seed=3, lean="bool", groups={"old": ["elderly"], "young": ["teen"]}, epochs=2).settings
     assert (job.sampling.seed, job.pace.seed, job.counting.lean, job.pace.epochs) == (3, 3, "bool", 2)
     assert job.counting.groups.names == ("old", "young")
+    tuned = Trainer("adapter", method="lora", model="x", epochs=0.5).settings
+    assert (tuned.model, tuned.pace.epochs) == ("x", 0.5) and tuned.trained[0].model == "x"
 
 
 def test_a_preset_comes_first_and_what_is_given_changes_it():
@@ -42,6 +44,11 @@ def test_a_preset_comes_first_and_what_is_given_changes_it():
     assert Trainer("rewriter", kind="seq2seq").settings.text.optimizer == "adafactor"
     with pytest.raises(UnknownName, match="unknown preset 'best'"):
         Trainer("generator", preset="best")
+
+
+def test_settings_of_parts_that_are_not_used_are_refused():
+    with pytest.raises(UnknownName, match="setting 'ridge'"):
+        Trainer("adapter", method="full", ridge=1.0)
 
 
 def test_texts_with_commas_are_several_and_wrong_types_are_refused():

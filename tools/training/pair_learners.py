@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from askew.models.adapted import WEIGHTS, find_encoder_adapter, make_head
-from askew.models.encode import open_encoder
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM, find_adapter
 from askew.models.pair_network import (
@@ -28,6 +27,7 @@ from askew.models.pair_network import (
     load_pair_network,
     pair_logits,
 )
+from askew.models.relevance import open_encoder
 from training.low_rank import (
     adapt,
     half_precision,

@@ -22,9 +22,9 @@ from torch import nn
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA
-from askew.models.encode import open_encoder
 from askew.models.find import best_device
 from askew.models.mention import CASES, MOST_TOKENS, Window
+from askew.models.relevance import open_encoder
 
 WEIGHTS = "adapter.safetensors"
 ADAPTERS = DATA / "adapters"

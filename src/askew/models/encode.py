@@ -118,18 +118,3 @@ def load_classifier(name: str, revision: str | None = None, device: str | None =
     labels = tuple(str(config.id2label[i]) for i in range(config.num_labels))
     longest = min(int(tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
     return Loaded(labels, model.to(device) if device else model, tokenizer, longest)
-
-
-MOST_TOKENS = 256
-
-
-def room(model: Any, tokenizer: Any, most: int = MOST_TOKENS) -> int:
-    """The maximum number of tokens for a model: ``most``, or fewer if the model or tokenizer allows fewer."""
-    places = getattr(model.config, "max_position_embeddings", None) or most
-    return min(most, int(places), int(tokenizer.model_max_length))
-
-
-def open_encoder(model: str, device: str = "cpu", extra: str = "train") -> tuple[Any, Any]:
-    """An encoder and its tokenizer by name, folder or hub id; code inside a model's folder is never run."""
-    encoder, tokenizer = load_parts(model, "encoder", "AutoModel", "AutoTokenizer", extra=extra)
-    return encoder.float().to(device).eval(), tokenizer

@@ -19,8 +19,9 @@ from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Flags, Floats, Ints
 from askew.data.memory import queries_in_memory
 from askew.data.queries import read_queries
-from askew.models.encode import Loaded, room
+from askew.models.encode import Loaded
 from askew.models.find import MINILM, identify, need
+from askew.models.relevance import room
 from askew.rewrite.classifiers import LABEL, fit_temperature, softmax, write_calibration
 from askew.train.card import WORK, Card, CardTable, claim
 from askew.train.common import (

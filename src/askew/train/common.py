@@ -48,8 +48,18 @@ def seen_by(folder: Path, texts: Sequence[str]) -> int | None:
     return sum(normal(text) not in held for text in texts)
 
 
+# License, link and authors of known training data, for the model card.
+
+GREPBIASIR: Mapping[str, str] = {
+    "dataset": "GrepBiasIR",
+    "authors": "Krieg, Parada-Cabaleiro, Medicus, Lesota, Schedl and Rekabsaz",
+    "license": "CC0-1.0",
+    "link": "https://github.com/KlaraKrieg/GrepBiasIR",
+}
+
+
 def known_source(collection_id: str) -> dict[str, str]:
-    """License, link and authors of a collection by its id, for the card; empty for files of an unknown license."""
+    """Facts of a collection by its id; empty for other files, because their license is not known."""
     if collection_id == "demo":
         return {"license": "Apache-2.0", "authors": "The askew developers"}
     name, scheme, dataset = collection_id.partition("irds:")
@@ -110,8 +120,9 @@ def _own(settings: Any) -> list[str]:
 
 
 def _parts(settings: Any) -> dict[str, Any]:
-    values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
-    return {name: value for name, value in values.items() if is_dataclass(value)}
+    used = getattr(settings, "parts", None)
+    found = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    return {name: one for name, one in found.items() if is_dataclass(one) and (used is None or name in used)}
 
 
 def _as(had: Any, value: Any, name: str, where: str) -> Any:

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.models.encode import room
 from askew.models.find import MINILM, identify
+from askew.models.relevance import room
 from askew.train.common import Progress, Schedule, choose_device, open_classifier, run, seed_all
 
 if TYPE_CHECKING:

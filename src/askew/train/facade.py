@@ -34,12 +34,14 @@ _SELECTED = {"query_id": pl.String, "original_text": pl.String, "text": pl.Strin
 
 def trainers() -> dict[str, tuple[Callable[..., Trained], type[Any], type[Any] | None]]:
     """The kinds of models: the training function, its settings, and the class of its data if it has several parts."""
+    from askew.train import adapter as grepbias
     from askew.train import classifier, generator, negatives, ranker, rewriter, selector
 
     return {
         "classifier": (classifier.train_classifier, classifier.ClassifierSettings, None),
         "selector": (selector.train_selector, selector.SelectorSettings, None),
         "ranker": (ranker.train_ranker, ranker.RankerJob, negatives.RankerData),
+        "adapter": (grepbias.train_adapter, grepbias.AdapterJob, None),
         "generator": (generator.train_generator, generator.GeneratorSettings, None),
         "rewriter": (rewriter.train_rewriter, rewriter.RewriterSettings, None),
     }
@@ -49,7 +51,7 @@ class Trainer:
     """Trains a model of a kind: ``Trainer("classifier", epochs=3).fit("queries.csv", out="model")``.
 
     ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first, then the other settings.
-    The setting ``preset`` names the preset; for a rewriter this is the setting ``kind``.
+    The setting ``preset`` names the preset; for a rewriter this is the setting ``kind``, and for an adapter ``method``.
     ``trainer.names`` lists all settings.
 
     >>> Trainer("ranker", preset="original", epochs=2).settings.pace.epochs
@@ -76,7 +78,8 @@ class Trainer:
 
         The folder must be new, empty, or from the same training. The data depends on the kind of model: labeled queries
         for a classifier; the store of a build or a published dataset for a selector; a collection for a generator;
-        pairs of queries for a rewriter; and ``run``, ``docs``, ``queries`` and ``qrels`` for a ranker.
+        pairs of queries for a rewriter; the folder of GrepBiasIR for an adapter; and ``run``, ``docs``, ``queries`` and
+        ``qrels`` for a ranker.
         """
         if self._data is None and (len(data) != 1 or named):
             raise ConfigError(

@@ -4,7 +4,7 @@ bm25, qld, rm3, dense, ...          another ranker, with its own index
 fusion:RANKER,RANKER                several rankers, fused by reciprocal ranks
 greedy, mmr, detconstsort, ...      the base's documents, reordered by the groups that they name
 FILE.py:CLASS                       a method of your own (see askew.core.protocols)
-rerank:MODEL                        the base's documents, reordered by a cross-encoder
+rerank:MODEL                        the base's documents, reordered by a cross-encoder, or a head of askew train adapter
 reformulate:METHOD                  reformulated queries, selected by their results
 reformulate:METHOD:one-search       only the reformulation with the highest probability that it asks for the same thing
 reformulate:METHOD:FOLDER           reformulated queries, selected by a trained selector
@@ -235,8 +235,8 @@ def _rerank(model: str) -> _Read:
             f"'{RERANK}:{model}'"
         )
     raise DataError(
-        f"method '{RERANK}:{model}': there is no folder {model!r}. Give a folder that 'askew train ranker' "
-        "wrote, the folder of another cross-encoder, or the id of a model on the Hugging Face Hub, such "
+        f"method '{RERANK}:{model}': there is no folder {model!r}. Give a folder that 'askew train ranker' or 'askew "
+        "train adapter' wrote, the folder of another cross-encoder, or the id of a model on the Hugging Face Hub, such "
         "as 'org/name'",
         code="no-model",
     )

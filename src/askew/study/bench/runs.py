@@ -26,6 +26,8 @@ from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.counts import Annotate
 from askew.measures.lists import RunLike, as_run
 from askew.measures.requested import key_of
+from askew.models.relevance import FILE as HEAD
+from askew.models.relevance import read_head
 from askew.pairs.gains import ORIGINAL, best_rows
 from askew.pairs.plan import reformulate_stage, retrieve_stage
 from askew.pairs.recipe import Recipe, read_recipe
@@ -33,7 +35,7 @@ from askew.pairs.resources import Resources
 from askew.pairs.stages import PROBABILITIES, Evaluate, Keep, ReformulateStage, RetrieveStage
 from askew.rewrite.reformulate import make_filter
 from askew.search.annotated import compared_groups
-from askew.search.common import join_hits
+from askew.search.common import join_hits, ranked
 from askew.search.disk import StoredTexts
 from askew.study.bench.effects import EffectMeter, lean_without_sign
 from askew.study.bench.input import BenchInput
@@ -348,8 +350,33 @@ class MethodRunner:
 
     def _reranked(self, method: MitigationMethod) -> Search:
         """Rerank the documents of the base with a model, by default all of them."""
+        if (Path(method.name) / HEAD).is_file():
+            return self._by_head(method)
         given = {"depth": self._k, **method.settings, "first": self.ranker, "model": method.name}
         return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
+
+    def _by_head(self, method: MitigationMethod) -> Search:
+        """Rerank the documents of the base with a head (a small model on an encoder) of ``askew train adapter``."""
+        if method.settings:
+            raise ConfigError(
+                f"⟨method_settings⟩ {method.text}: this model (from askew train adapter) has no settings; "
+                "leave them out"
+            )
+        head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
+
+        def find(progress: Progress) -> MethodRun:
+            start, base = time.perf_counter(), self.base.hits
+            rows = base.rows()
+            documents = [self._text_of(doc) for doc in base.docs.tolist()]
+            scores = head.logits([texts[row] for row in rows.tolist()], documents)
+            progress(1, 1)
+            hits = self._scorer.ordered(ranked(rows, base.docs, scores, len(texts), self._k))
+            # In the layout "apart" each text is encoded once; otherwise each pair is one text.
+            read = len(set(texts)) + len(set(documents)) if head.layout == "apart" else len(documents)
+            seconds = self.base.seconds + time.perf_counter() - start
+            return MethodRun(hits, seconds, 1.0, read / len(texts))
+
+        return find
 
     def _text_of(self, doc: int) -> str:
         return str(self._kept_texts[doc])

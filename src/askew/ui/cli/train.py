@@ -68,7 +68,7 @@ def fit(
 
 
 # How many tables of the card a command prints, if more than the first one.
-_TABLES_SHOWN = {"selector": 2}
+_TABLES_SHOWN = {"adapter": 9, "selector": 2}
 
 
 def _say_command(about: str, *lines: str) -> None:
@@ -100,6 +100,29 @@ def classifier_command(data: Path, out: Path, as_json: bool = False, **options: 
     say(f"calibration temperature {done.measured['temperature']:.3f}; the model and its model card are in {out}")
     use = f"askew classify QUERIES --classifier transformer --set {shlex.quote(f'model={out}')}"
     _say_command("to classify other queries with this model:", use)
+
+
+@train_app.command(
+    "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
+)
+@_training("""
+DATA: The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).
+--method: Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with PEFT) or
+    'full' (all weights).
+--seeds: Train and measure this many models, each with another random seed. Only the model with the first seed is
+    written.
+**options: method seeds:int seed:int device settings:texts
+""")
+def adapter_command(data: Path, out: Path, as_json: bool = False, **options: Any) -> None:
+    """Train a relevance model without a gender preference, and measure it on held-out categories.
+
+    Settings of a head: model, layout (apart or joint), with_title, penalty, most_loss; epochs, learning_rate,
+    batch_size, ridge, start, pairs (query or batch), decay. The alphas of its penalty are chosen by folds of the
+    training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
+    batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
+    """
+    fit("adapter", (data,), out, as_json, **options)
+    say(f"the model and its model card are in {out}")
 
 
 # ``askew train generator`` and ``askew train rewriter``: models that write queries.

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,21 +11,22 @@ import pytest
 
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
-import grepbias_train as transfer
-from grepbias_data import CATEGORIES, read_grepbias
-from grepbias_train import (
+from askew.core.errors import ConfigError, DataError, StoreError
+from askew.models.relevance import combine, encode_pairs, read_head
+from askew.train import adapter as transfer
+from askew.train.adapter import (
+    CONVERGED,
+    AdapterJob,
     FinetuneSettings,
     LabeledRows,
-    combine,
-    encode_pairs,
     finetune,
     groups_for,
     logits_of,
-    zero_shot_finetuned,
+    train_adapter,
 )
-
-from askew.core.errors import ConfigError, DataError
 from askew.train.common import Schedule
+from askew.train.grepbias import CATEGORIES, read_grepbias
+from askew.ui.cli.train import train_app
 
 COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
 TOPICS = ["job", "baby", "hair", "home", "fat", "love"]
@@ -160,6 +162,39 @@ def test_encodings_are_kept_and_do_not_depend_on_company(tiny, tmp_path):
         encode_pairs(queries, documents, tiny, "beside")
 
 
+def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, tmp_path):
+    job = AdapterJob(model=tiny, head=replace(CONVERGED, epochs=30))
+    out = tmp_path / "out"
+    made = train_adapter(folder, out, job, "cpu", "askew train adapter")
+    head = read_head(out)
+    data = read_grepbias(folder)
+    logits = head.logits(data.query, data.texts(True))
+    assert ((logits > 0) == data.relevant).mean() > 0.8
+    assert made.measured["summary"]["zero_shot"]["value"] > 0.5
+    assert set(made.measured["alphas"]) == {"MF", "MN", "FN"}
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "## Limits" in card
+    assert card.count("| cosine, title and body, untrained |") == 3 and "trained - untrained cosine" in card
+    summary, cosine, gain = (
+        made.measured[name] for name in ("summary", "untrained cosine", "trained - untrained cosine")
+    )
+    wanted = summary["zero_shot"]["value"] - cosine["zero_shot"]["value"]
+    assert gain["accuracy"]["value"] == pytest.approx(wanted)
+    assert train_adapter(folder, out, job, "cpu") == replace(made, new=False)
+    with pytest.raises(StoreError, match="another training"):
+        train_adapter(folder, out, replace(job, most_loss=0.1), "cpu")
+
+
+def test_a_head_that_is_damaged_or_of_another_encoder_is_told(folder, tiny, tmp_path):
+    (tmp_path / "head.json").write_text('{"model": "x"}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"head.json: .*KeyError"):
+        read_head(tmp_path)
+    facts = {"model": tiny, "layout": "joint", "with_title": True, "weights": [0.1] * 9, "bias": 0.0}
+    (tmp_path / "head.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(ConfigError, match="9 features, found 16"):
+        read_head(tmp_path).logits(["about job"], ["he"])
+
+
 def test_batches_hold_all_versions_of_a_document_or_single_rows(folder):
     texts = texts_of(read_grepbias(folder))
     together = groups_for(texts, "query")
@@ -168,19 +203,30 @@ def test_batches_hold_all_versions_of_a_document_or_single_rows(folder):
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
-def test_the_whole_protocol_runs_for_a_trained_encoder(folder, tiny, tmp_path, method, monkeypatch):
+def test_an_encoder_learns_relevance_with_a_penalty_and_is_saved_where_a_ranker_can_open_it(
+    folder, tiny, tmp_path, method, monkeypatch
+):
     monkeypatch.setattr(transfer, "FOLDS", 2)  # each fold is a training of its own
     if method == "lora":
         pytest.importorskip("peft", reason="the extra 'train' is not installed")
-    own = FinetuneSettings(method=method, model=tiny, alpha_mf=1.0, alpha_mn=1.0, alpha_fn=1.0)
-    data, pace = read_grepbias(folder), replace(QUICK, epochs=1)
-    split = (data.category, data.categories)
-    made = zero_shot_finetuned(texts_of(data), *split, own, pace, tmp_path / "work", {"data": "tiny"})
-    assert made.logits.shape == (1, 2, 60) and np.isfinite(made.logits).all() and np.isfinite(made.inside).all()
-    assert made.chosen == (((1.0, 1.0, 1.0),) * 2,)
-    assert len(list((tmp_path / "work").rglob("*.json"))) == 6
-    again = zero_shot_finetuned(texts_of(data), *split, own, pace, tmp_path / "work", {"data": "tiny"})
-    np.testing.assert_array_equal(again.logits, made.logits)
+    own = FinetuneSettings(alpha_mf=1.0, alpha_mn=1.0, alpha_fn=1.0)
+    job = AdapterJob(method=method, model=tiny, finetune=own, pace=replace(QUICK, epochs=1))
+    out = tmp_path / "out"
+    made = train_adapter(folder, out, job, "cpu")
+    assert made.measured["alphas"] == {"MF": 1.0, "MN": 1.0, "FN": 1.0}
+    assert made.measured["summary"]["inside"] is not None
+    assert made.tables[0].rows[0][0] == "cosine, title and body, untrained"
+    assert not (out / "checkpoints").exists()
+    from askew.models import load_model
+
+    if method == "lora":
+        encoder = load_model("dense", str(out), None, "cpu")
+        vectors = encoder.encode(["about job", "the rain"])
+        assert vectors.shape == (2, 16)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+        assert set(json.loads((out / "relevance.json").read_text())) == {"scale", "threshold"}
+    else:
+        assert load_model("cross", str(out), None, "cpu").predict([("about job", "he likes the job")]).shape == (1,)
 
 
 def test_the_penalty_brings_the_versions_of_a_document_together(folder, tiny, tmp_path):
@@ -195,10 +241,30 @@ def test_the_penalty_brings_the_versions_of_a_document_together(folder, tiny, tm
     assert gaps[5.0] < gaps[0.0]
 
 
-def test_settings_that_make_no_sense_are_told():
-    with pytest.raises(ConfigError, match=r"method=.*full, lora"):
-        FinetuneSettings(method="tail")
+def test_settings_that_make_no_sense_are_told(folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"method=.*head, lora, full"):
+        AdapterJob(method="tail")
     with pytest.raises(ConfigError, match=r"rank=.* found 0"):
         FinetuneSettings(rank=0)
     with pytest.raises(ConfigError, match=r"pairs=.* found 'all'"):
         FinetuneSettings(pairs="all")
+    from typer.testing import CliRunner
+
+    runner = CliRunner()
+    given = ["adapter", str(folder), "--out", str(tmp_path / "o")]
+    assert "unknown setting 'alpha'" in str(runner.invoke(train_app, [*given, "--set", "alpha=1"]).exception)
+    assert "seeds=" in str(runner.invoke(train_app, [*given, "--seeds", "0"]).exception)
+
+
+def test_the_command_trains_and_prints_its_tables(folder, tiny, tmp_path):
+    from typer.testing import CliRunner
+
+    given = ["adapter", str(folder), "--out", str(tmp_path / "o"), "--seeds", "2", "--device", "cpu"]
+    for one in (f"model={tiny}", "epochs=5", "penalty=false", "layout=joint"):
+        given += ["--set", one]
+    done = CliRunner().invoke(train_app, given, catch_exceptions=False)
+    assert "zero-shot accuracy" in " ".join(done.stdout.split()) and "Career" in done.stdout
+    assert "cosine" in done.stdout and "untrained" in done.stdout
+    facts = json.loads((tmp_path / "o" / "measured.json").read_text(encoding="utf-8"))
+    assert facts["measured"]["alphas"] == {"MF": 0.0, "MN": 0.0, "FN": 0.0}
+    assert len(facts["measured"]["chosen"]) == 2 and facts["settings"]["layout"] == "joint"

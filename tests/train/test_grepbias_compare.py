@@ -6,7 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from grepbias_data import (
+
+from askew.core.errors import DataError
+from askew.measures.statistics.intervals import mean_with_interval
+from askew.models.relevance import combine
+from askew.train.adapter import FOLDS, best_threshold, cosines, query_folds, zero_shot_cosine
+from askew.train.grepbias import (
     MethodLogits,
     accuracy_interval,
     accuracy_table,
@@ -24,10 +29,6 @@ from grepbias_data import (
     winners,
     zero_shot_rows,
 )
-from grepbias_train import FOLDS, best_threshold, combine, cosines, query_folds, zero_shot_cosine
-
-from askew.core.errors import DataError
-from askew.measures.statistics.intervals import mean_with_interval
 
 PROGRAM = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "grepbias.py")))
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from grepbias_data import (
+
+from askew.train.grepbias import (
     MethodLogits,
     accuracy_table,
     average_zero_shot,

@@ -1,35 +1,53 @@
-"""Relevance models with little gender preference, trained on GrepBiasIR: heads on a frozen encoder, LoRA, all weights.
-
-A head reads features of a query and a document, in one of two layouts:
-
-``joint``  the query and the document as one sequence; the feature vector is the one of the first token. This was
-           published for BERT, which is pretrained on pairs of texts. It works poorly for encoders of single texts.
-``apart``  the query and the document are encoded separately; the features are the elementwise products of their
-           vectors and the cosine.
-"""
+"""train adapter: train a relevance model with little gender preference on GrepBiasIR."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from grepbias_data import SIDES, MethodLogits
 
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.core.files import fingerprint
+from askew.core.files import fingerprint, write_whole
 from askew.core.ranking import Flags, Floats, Ints
-from askew.models.encode import MOST_TOKENS, open_encoder, room
 from askew.models.find import MINILM, identify, need
-from askew.train.common import Progress, Schedule, TrainingStopped, open_classifier, remembered, run, seed_all
+from askew.models.relevance import FILE, LAYOUTS, Vectors, encode_pairs, open_encoder, room
+from askew.train.card import WORK, Card, claim
+from askew.train.common import (
+    GREPBIASIR,
+    Progress,
+    Schedule,
+    Trained,
+    TrainingStopped,
+    choose_device,
+    finished,
+    found_before,
+    open_classifier,
+    remembered,
+    run,
+    seed_all,
+)
+from askew.train.grepbias import (
+    SIDES,
+    GrepBias,
+    MethodLogits,
+    accuracy_table,
+    difference,
+    difference_table,
+    fractions_table,
+    group_rows,
+    read_grepbias,
+    summarize,
+    summary_table,
+)
 
 Names = npt.NDArray[np.str_]
-Vectors = npt.NDArray[np.float32]
 # The kinds of a pair of genders, in the order of their alphas (the weights of the penalty).
 KINDS = ("MF", "MN", "FN")
 _KIND_OF = {frozenset(kind): at for at, kind in enumerate(KINDS)}
@@ -229,7 +247,15 @@ def query_folds(query: Names, folds: int, seed: int) -> Ints:
     return np.asarray(fold_of[np.searchsorted(names, query)])
 
 
-def least_lean(held_out: Floats, rows: LabeledRows, alphas: Floats, most_loss: float) -> int:
+def choose_alphas(
+    rows: LabeledRows, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02
+) -> tuple[float, ...]:
+    """The alphas for a training category, by cross-validation inside it."""
+    alphas = alpha_grid() if grid is None else grid
+    return tuple(alphas[_least_lean(held_out_logits(rows, alphas, settings), rows, alphas, most_loss)].tolist())
+
+
+def _least_lean(held_out: Floats, rows: LabeledRows, alphas: Floats, most_loss: float) -> int:
     """The row of the grid with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError(
@@ -284,13 +310,13 @@ def zero_shot_heads(
             there = category == name
             training = rows.take(there)
             held_out = held_out_logits(training, alphas, own)
-            picked.append(tuple(alphas[least_lean(held_out, training, alphas, most_loss)].tolist()))
+            picked.append(tuple(alphas[_least_lean(held_out, training, alphas, most_loss)].tolist()))
             logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.inputs)[:, 0]
             # The held-out logit of each row, with alphas chosen on the other folds only.
             fold, rows_there = query_folds(training.query, FOLDS, seed), np.flatnonzero(there)
             for k in range(FOLDS):
                 others = fold != k
-                row = least_lean(held_out[others], training.take(others), alphas, most_loss)
+                row = _least_lean(held_out[others], training.take(others), alphas, most_loss)
                 inside[s, rows_there[~others]] = held_out[~others, row]
             if progress is not None:
                 progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
@@ -299,73 +325,6 @@ def zero_shot_heads(
 
 
 _FOLD_SEED = 7
-
-
-LAYOUTS = ("joint", "apart")
-
-
-def encode_pairs(
-    queries: Sequence[str], documents: Sequence[str], model: str, layout: str, cache: Path | None = None,
-    device: str = "cpu",
-) -> Vectors:  # fmt: skip
-    """One row of features for each query and its document. ``cache`` is a folder that stores the features."""
-    if layout not in LAYOUTS:
-        raise ConfigError(
-            "adapter: expected the setting 'layout' (whether the encoder reads the query and the document together) to "
-            f"be {' or '.join(map(repr, LAYOUTS))}, found {layout!r}"
-        )
-    key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
-    file = cache / f"{layout}-{key}.npy" if cache is not None else None
-    if file is not None and file.is_file():
-        kept: Vectors = np.load(file, allow_pickle=False)
-        return kept
-    encoder, tokenizer = open_encoder(model, device)
-    if layout == "joint":
-        rows = [
-            _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
-            for at in range(0, len(queries), _BATCH)
-        ]
-        made = np.concatenate(rows).astype(np.float32)
-    else:
-        made = combine(*(_means(encoder, tokenizer, texts) for texts in (queries, documents)))
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(".part.npy")
-        np.save(unfinished, made, allow_pickle=False)
-        unfinished.replace(file)
-    return made
-
-
-def combine(left: Vectors, right: Vectors) -> Vectors:
-    """The features of pairs of unit vectors, scaled to a standard deviation of about one."""
-    width = np.sqrt(left.shape[1])
-    products = left * right
-    return np.hstack([products * width, products.sum(1, keepdims=True) * width / 4]).astype(np.float32)
-
-
-def _means(encoder: Any, tokenizer: Any, texts: Sequence[str]) -> Vectors:
-    """The unit vector of each text; each distinct text is encoded once."""
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    found = []
-    for at in range(0, len(distinct), _BATCH):
-        states, mask = _states(encoder, tokenizer, distinct[at : at + _BATCH])
-        found.append((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
-    vectors = np.concatenate(found)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    places = {text: row for row, text in enumerate(distinct)}
-    return vectors[[places[text] for text in texts]].astype(np.float32)
-
-
-def _states(encoder: Any, tokenizer: Any, texts: Sequence[str], others: Sequence[str] | None = None) -> tuple[Any, Any]:
-    import torch
-
-    batch = tokenizer(
-        list(texts), list(others) if others is not None else None, padding=True, truncation=True,
-        max_length=room(encoder, tokenizer), return_tensors="pt",
-    ).to(encoder.device)  # fmt: skip
-    with torch.inference_mode():
-        states = encoder(**batch).last_hidden_state
-    return states.float().cpu().numpy(), batch["attention_mask"].cpu().numpy().astype(np.float32)
 
 
 def cosines(apart: Vectors) -> npt.NDArray[np.float32]:
@@ -401,6 +360,8 @@ def zero_shot_cosine(
 
 FINETUNE_METHODS = ("full", "lora")
 _BATCH = 64
+# The file with the scale and the threshold, to compute a logit: scale * (cosine - threshold).
+LINE = "relevance.json"
 # The initial values of the scale and the threshold; both are trained.
 FIRST_SCALE, FIRST_THRESHOLD = 10.0, 0.4
 
@@ -542,6 +503,28 @@ def finetune(
     return trainer.model, tokenizer
 
 
+def save_trained(model: Any, tokenizer: Any, method: str, out: Path) -> None:
+    """Save a cross-encoder in the format of transformers, or a sentence encoder with merged adapters."""
+    if method == "full":
+        model.cpu().save_pretrained(out)
+        tokenizer.save_pretrained(out)
+        return
+    need("sentence_transformers", "saving a sentence encoder", "train")
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+    merged = out / "merged"
+    encoder = model.encoder.merge_and_unload().cpu()
+    encoder.save_pretrained(merged)
+    tokenizer.save_pretrained(merged)
+    transformer = Transformer(str(merged), max_seq_length=room(encoder, tokenizer))
+    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu").save(str(out))
+    shutil.rmtree(merged)
+    line = {"scale": model.scale.item(), "threshold": model.threshold.item()}
+    write_whole(out / LINE, json.dumps(line) + "\n")
+
+
 def zero_shot_finetuned(
     texts: LabeledRows, category: Names, names: Sequence[str], settings: FinetuneSettings, pace: Schedule, work: Path,
     identity: Mapping[str, Any], seeds: Sequence[int] = (7,), held_out: bool = True, device: str = "cpu",
@@ -593,3 +576,190 @@ def _logits_of_training(
         return logits.tolist()
 
     return np.array(remembered(place.with_suffix(".json"), whole, make))
+
+
+METHODS = ("head", "lora", "full")
+
+
+@dataclass(frozen=True)
+class AdapterJob:
+    """The settings of the training.
+
+    ``method``      head (the encoder is frozen), lora (adapter weights) or full (all weights).
+    ``with_title``  documents with their titles; the published values are for bodies only.
+    ``penalty``     for a head: choose weights (alphas) from the grid 0 to 2, by cross-validation on training queries.
+    ``most_loss``   for a head: the largest loss of held-out accuracy that the alphas may cause.
+    ``seeds``       the number of measured seeds, starting with ``seed``; the first one trains the model.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"method": name, "pace": PACES.get(name)} for name in METHODS
+    }
+    preset_name: ClassVar[str] = "method"
+    method: str = "head"
+    model: str = MINILM
+    layout: str = "apart"
+    with_title: bool = True
+    penalty: bool = True
+    most_loss: float = 0.02
+    head: HeadSettings = CONVERGED
+    finetune: FinetuneSettings = field(default_factory=FinetuneSettings)
+    pace: Schedule | None = None
+    seed: int = 7
+    seeds: int = 1
+
+    def __post_init__(self) -> None:
+        one_of(self.method, METHODS, "adapter, ⟨method⟩")
+        one_of(self.layout, tuple(LAYOUTS), "adapter, ⟨layout⟩")
+        if self.seeds < 1 or self.seed < 0:
+            raise ConfigError(
+                "adapter: expected ⟨seeds⟩ (the number of seeds) of 1 or more and ⟨seed⟩ (the first one) of 0 or more; "
+                f"found {self.seeds} and {self.seed}"
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the settings that the method uses."""
+        return ("head",) if self.method == "head" else ("finetune", "pace")
+
+    @property
+    def text_name(self) -> str:
+        """The text of a document in the names of methods."""
+        return "title and body" if self.with_title else "body"
+
+    @property
+    def trained(self) -> tuple[FinetuneSettings, Schedule]:
+        """The settings for training the encoder itself (lora or full)."""
+        return replace(self.finetune, method=self.method, model=self.model), self.pace or PACES[self.method]
+
+
+def train_adapter(
+    data: str | Path, out: Path, settings: AdapterJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Run the zero-shot protocol for the model card, then train a model on all rows of GrepBiasIR."""
+    chosen, job = choose_device(device), settings or AdapterJob()
+    grepbias = read_grepbias(Path(data))
+    known = {"data": [one["sha256"] for one in grepbias.files], "weights": identify(job.model), **asdict(job)}
+    identity = json.loads(json.dumps(known))
+    found = claim(out, identity)
+    if found is not None:
+        return found_before(out, found)
+    protocol = _protocol(grepbias, job, out / WORK, identity, chosen, progress)
+    if job.method == "head":
+        alphas = _final_head(grepbias, job, out, chosen)
+    else:
+        tuned, pace = job.trained
+        alphas, pace = tuned.alphas, replace(pace, seed=job.seed)
+        trained = finetune(_texts(grepbias, job), tuned, pace, out / WORK / "all", identity, chosen, progress)
+        save_trained(*trained, tuned.method, out)
+    # The baseline of every trained model: the cosine of its encoder before any training.
+    cosine = cosines(_encoded(grepbias, replace(job, layout="apart"), out / WORK, chosen).inputs).astype(np.float64)
+    untrained = replace(
+        zero_shot_cosine(cosine, grepbias.relevant, grepbias.query_id, grepbias.category, grepbias.categories),
+        name=f"cosine, {job.text_name}, untrained",
+    )
+    return finished(out, _card(grepbias, job, identity, chosen, command, protocol, alphas, untrained))
+
+
+def _encoded(data: GrepBias, job: AdapterJob, work: Path, device: str) -> LabeledRows:
+    vectors = encode_pairs(data.query, data.texts(job.with_title), job.model, job.layout, work / "vectors", device)
+    return LabeledRows(vectors, data.relevant, data.gender, data.query_id)
+
+
+def _texts(data: GrepBias, job: AdapterJob) -> LabeledRows:
+    texts = np.array([data.query, data.texts(job.with_title)], object).T
+    return LabeledRows(texts, data.relevant, data.gender, data.query_id)
+
+
+def _protocol(
+    data: GrepBias, job: AdapterJob, work: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
+) -> MethodLogits:
+    seeds, split = range(job.seed, job.seed + job.seeds), (data.category, data.categories)
+    if job.method != "head":
+        return zero_shot_finetuned(
+            _texts(data, job), *split, *job.trained, work / "parts", identity, seeds, True, device, progress
+        )
+
+    def make() -> dict[str, Any]:
+        grid = alpha_grid() if job.penalty else None
+        rows = _encoded(data, job, work, device)
+        found = zero_shot_heads(rows, *split, job.head, seeds, grid, job.most_loss, progress)
+        return {"logits": found.logits.tolist(), "inside": np.asarray(found.inside).tolist(), "chosen": found.chosen}
+
+    made = remembered(work / "protocol.json", identity, make)
+    chosen = tuple(tuple(map(tuple, seed)) for seed in made["chosen"])
+    return MethodLogits("head", np.array(made["logits"]), np.array(made["inside"]), chosen)
+
+
+def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
+    rows = _encoded(data, job, out / WORK, device)
+    settings = replace(job.head, seed=job.seed)
+    alphas = choose_alphas(rows, settings, None, job.most_loss) if job.penalty else (0.0,) * len(KINDS)
+    heads = fit_heads(rows, np.array([alphas]), settings)
+    facts = {
+        "model": job.model, "layout": job.layout, "with_title": job.with_title,
+        "alphas": dict(zip(KINDS, alphas, strict=True)), "weights": heads.weights[0].tolist(),
+        "bias": float(heads.bias[0]),
+    }  # fmt: skip
+    write_whole(out / FILE, json.dumps(facts) + "\n")
+    return alphas
+
+
+_FOLDS_LIMIT = (
+    "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
+    "(the weights of the pairwise penalty in the training loss) for a held-out fold are chosen by the results on "
+    "the other folds. The models that are tested on the other folds are trained on data that includes the held-out "
+    "fold, so the choice of the alphas depends indirectly on the held-out fold. In all other cells, no setting was "
+    "chosen with data of the test category."
+)
+
+
+def _card(
+    data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: MethodLogits,
+    alphas: tuple[float, ...], untrained: MethodLogits,
+) -> Card:  # fmt: skip
+    groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
+    result = replace(protocol, name=f"{job.method}, {job.text_name}")
+    summary = summarize(result.logits, groups, result.inside)
+    opened = {
+        "head": "Open the model with `askew.models.relevance.read_head(FOLDER)`.",
+        "lora": "The model is a sentence encoder: use it as `--ranker dense` with the setting `model=FOLDER`.",
+        "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
+    }
+    return Card(
+        title=f"A relevance model trained to prefer neither gender (method {job.method})",
+        about=f"The model was trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
+        f"{opened[job.method]}",
+        command=command,
+        base=identity["weights"],
+        data=(GREPBIASIR, *data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
+        seed=job.seed,
+        settings=identity,
+        device=device,
+        measured={
+            "summary": asdict(summary),
+            "untrained cosine": asdict(summarize(untrained.logits, groups, untrained.inside)),
+            "trained - untrained cosine": asdict(difference(untrained, result, groups)),
+            "alphas": dict(zip(KINDS, alphas, strict=True)),
+            "chosen": protocol.chosen,
+        },
+        tables=(
+            summary_table([untrained, result], groups),
+            difference_table("trained - untrained cosine", [(untrained, result)], groups),
+            accuracy_table("5" if any(alphas) else "2", result, groups, untrained),
+            fractions_table(result, groups, untrained),
+        ),
+        limits=(
+            "The tables show models that were trained on one category of GrepBiasIR and tested on the other "
+            "categories. The model in this folder was trained on all categories, so no query of GrepBiasIR is left to "
+            "test it on.",
+            f"The row 'cosine, {job.text_name}, untrained' shows the encoder before any training. In this row, a "
+            "document counts as relevant if its cosine with the query is above a threshold that was chosen on the "
+            "training category. Only an improvement over this row is an effect of the training.",
+            *((_FOLDS_LIMIT,) if job.method == "head" and job.penalty else ()),
+            f"{len(groups.query_category)} queries are few: differences of a few hundredths of |M-F| may be due to "
+            "chance.",
+        ),
+        extra={"identity": dict(identity)},
+    )
