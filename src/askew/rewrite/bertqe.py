@@ -47,12 +47,12 @@ class BertQe:
             "overlap": self._overlap, "model": identify(self._model, self._revision),
         }  # fmt: skip
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return one candidate for each of the best chunks of a query: the query followed by the chunk."""
-        if asked.passages is None:
+        if batch.passages is None:
             raise ConfigError("bertqe: expected passages that a search with the original queries retrieved, found none")
-        found = Candidates()
-        for row, (text, passages) in enumerate(zip(asked.texts, asked.passages, strict=True)):
+        candidates = Candidates()
+        for row, (text, passages) in enumerate(zip(batch.texts, batch.passages, strict=True)):
             query = one_line(text)
             # The distinct chunks in order, each with the id of the first document that contains it.
             chunks: dict[str, str] = {}
@@ -60,11 +60,11 @@ class BertQe:
                 for chunk in cut(passage.text, self._chunk_words, self._overlap):
                     chunks.setdefault(chunk, passage.doc_id)
             if not query or not chunks:
-                found.reject(NOTHING)
+                candidates.reject(NOTHING)
                 continue
             for chunk in self._best(query, list(chunks)):
-                add_expanded(found, row, query, [chunk], chunks[chunk])
-        return found
+                add_expanded(candidates, row, query, [chunk], chunks[chunk])
+        return candidates
 
     def _best(self, query: str, chunks: list[str]) -> list[str]:
         """Return the chunks nearest to the query; ties keep their order.
@@ -74,8 +74,8 @@ class BertQe:
         encoder = load_model("dense", self._model, self._revision, self._device)
         options = {"batch_size": self._batch, "show_progress_bar": False, "normalize_embeddings": True}
         count_model_calls(1 + len(chunks))
-        one = np.asarray(encoder.encode_query([query], **options), np.float64)[0]
-        values = np.asarray(encoder.encode_document(chunks, **options), np.float64) @ one
+        query_vector = np.asarray(encoder.encode_query([query], **options), np.float64)[0]
+        values = np.asarray(encoder.encode_document(chunks, **options), np.float64) @ query_vector
         return [chunks[i] for i in np.argsort(-values, kind="stable")[: self._chunks].tolist()]
 
 

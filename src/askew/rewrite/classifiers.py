@@ -108,10 +108,10 @@ def read_temperature(folder: Path | str) -> float:
         facts = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: expected JSON with a temperature ({error})") from None
-    found = facts.get("temperature") if isinstance(facts, dict) else None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < math.inf:
-        raise DataError(f"{file}: expected a temperature above 0, found {found!r}")
-    return float(found)
+    temperature = facts.get("temperature") if isinstance(facts, dict) else None
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
+        raise DataError(f"{file}: expected a temperature above 0, found {temperature!r}")
+    return float(temperature)
 
 
 # Trained classifiers: a checkpoint for sequence classification, with a temperature that calibrates it.
@@ -218,8 +218,10 @@ class MeanClassifier:
 
     def classify(self, texts: Sequence[str]) -> Classified:
         """Return the most probable label of each text, or -1 where its probability is below ``abstain_below``."""
-        found = [member.classify(texts) for member in self._members]
-        ordered = [one.probabilities[:, [one.labels.index(label) for label in self.labels]] for one in found]
+        classified = [member.classify(texts) for member in self._members]
+        ordered = [
+            member.probabilities[:, [member.labels.index(label) for label in self.labels]] for member in classified
+        ]
         return _classified(self.labels, np.mean(ordered, axis=0), self._least)
 
 
@@ -275,7 +277,7 @@ NAMES = DATA / "names" / "en.toml"
 
 def log_counts(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """One row for each text: log(1 + count) of female and male words, then of female and male first names."""
-    counts = [counter.count(texts)[:, [counter.groups.index(one) for one in GROUPS]] for counter in _counters()]
+    counts = [counter.count(texts)[:, [counter.groups.index(name) for name in GROUPS]] for counter in _counters()]
     return np.log1p(np.concatenate(counts, axis=1)).astype(np.float32)
 
 
@@ -394,7 +396,7 @@ class QueryGroupsClassifier(LogitsClassifier):
         from askew.models.adapted import find_encoder_adapter
 
         self._folder, self._batch, self._device = find_encoder_adapter(adapter, ADAPTER), batch_size, device
-        words = [load_lexicon(one).id for one in (LEXICON, NAMES)]
+        words = [load_lexicon(name).id for name in (LEXICON, NAMES)]
         identity = {"model": f"{identify(MINILM)}+{identify(str(self._folder))}", "words": words}
         super().__init__(self.logits, CLASSES, read_temperature(self._folder), abstain_below, identity)
 
@@ -437,8 +439,8 @@ def named_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> d
     if named.get("classifier") != defaults.CLASSIFIER:
         return named
     counted = groups if named.get("groups") is None else Groups.of(named["groups"])
-    known = {"classifier", *settings_of("classifier", QueryGroupsClassifier.name)}
-    learned = takes_groups(counted) and set(named) <= known and has_minilm()
+    names = {"classifier", *settings_of("classifier", QueryGroupsClassifier.name)}
+    learned = takes_groups(counted) and set(named) <= names and has_minilm()
     return {**named, "classifier": QueryGroupsClassifier.name if learned else LexicalClassifier.name}
 
 
@@ -466,25 +468,27 @@ def classify(
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     from askew.search.retrieve import as_queries
 
-    asked = as_queries(queries)
-    found = made.classify(asked["text"].to_pylist())
-    chosen = [name or ABSTAINS for name in found.names()]
-    best = found.probabilities.max(axis=1) if chosen else np.zeros(0)
+    query_table = as_queries(queries)
+    classified = made.classify(query_table["text"].to_pylist())
+    chosen = [name or ABSTAINS for name in classified.names()]
+    best = classified.probabilities.max(axis=1) if chosen else np.zeros(0)
     import polars as pl
 
     table = pl.DataFrame(
-        {"query_id": asked["query_id"].to_pylist(), "text": asked["text"].to_pylist(), "label": chosen,
+        {"query_id": query_table["query_id"].to_pylist(), "text": query_table["text"].to_pylist(), "label": chosen,
          "probability": np.round(best, 6)}
     )  # fmt: skip
-    given = asked["label"].to_pylist()
-    pairs = [(kept, got) for want, got in zip(given, chosen, strict=True) if (kept := meant(want, found.labels))]
+    labels = query_table["label"].to_pylist()
+    pairs = [
+        (label, got) for want, got in zip(labels, chosen, strict=True) if (label := meant(want, classified.labels))
+    ]
     counts = Counter(chosen)
-    ordered = {label: counts[label] for label in (*found.labels, ABSTAINS) if counts[label]}
+    ordered = {label: counts[label] for label in (*classified.labels, ABSTAINS) if counts[label]}
     return Classification(table, ordered, sum(a == b for a, b in pairs), len(pairs), made.name)
 
 
-def meant(given: str | None, labels: tuple[str, ...]) -> str | None:
+def meant(label: str | None, labels: tuple[str, ...]) -> str | None:
     """The label for a label of the file: the same name, or the first label that begins with it (n is neutral)."""
-    if not given:
+    if not label:
         return None
-    return given if given in labels else next((label for label in labels if label.startswith(given.lower())), None)
+    return label if label in labels else next((name for name in labels if name.startswith(label.lower())), None)

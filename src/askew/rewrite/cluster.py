@@ -176,17 +176,17 @@ def cosines(vectors: list[Weights]) -> Floats:
         matrix[i, [terms[term] for term in vector]] = list(vector.values())
     lengths = np.sqrt((matrix * matrix).sum(axis=1))
     units = matrix / np.where(lengths > 0, lengths, 1)[:, None]
-    found: Floats = units @ units.T
-    return found
+    cosine: Floats = units @ units.T
+    return cosine
 
 
 def co_occurrence(passages: list[Weights], least: int) -> tuple[list[str], Floats]:
     """Return the sorted terms that occur together in ``least`` passages or more, and the matrix of these counts."""
     pairs = Counter(pair for passage in passages for pair in combinations(sorted(passage), 2))
-    kept = {pair: count for pair, count in pairs.items() if count >= least}
-    terms = sorted({term for pair in kept for term in pair})
+    frequent = {pair: count for pair, count in pairs.items() if count >= least}
+    terms = sorted({term for pair in frequent for term in pair})
     places = {term: i for i, term in enumerate(terms)}
     together = np.zeros((len(terms), len(terms)))
-    for (one, other), count in kept.items():
-        together[places[one], places[other]] = together[places[other], places[one]] = count
+    for (first, other), count in frequent.items():
+        together[places[first], places[other]] = together[places[other], places[first]] = count
     return terms, together

@@ -157,8 +157,8 @@ def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[s
                 # Some programs end each record with a line feed, which then precedes the next word.
                 words.append(data[at:blank].lstrip(b"\n").decode("utf-8"))
             except UnicodeDecodeError:
-                found = data[at:blank][:20]
-                raise DataError(f"vectors {path}: expected UTF-8 text, found {found!r} as word {i + 1}") from None
+                shown = data[at:blank][:20]
+                raise DataError(f"vectors {path}: expected UTF-8 text, found {shown!r} as word {i + 1}") from None
             if not words[-1]:
                 raise DataError(f"vectors {path}: expected a word, but word {i + 1} is empty")
             at = blank + 1 + 4 * width
@@ -238,11 +238,11 @@ class WordVectors:
         """
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
         neighbors: list[list[tuple[str, float]]] = [[] for _ in words]
-        known = np.flatnonzero(places >= 0)
+        with_vector = np.flatnonzero(places >= 0)
         candidates = min(count + _SPARE, len(self))
         step = max(1, _AT_A_TIME // max(1, len(self)))
-        for start in range(0, len(known), step):
-            rows = known[start : start + step]
+        for start in range(0, len(with_vector), step):
+            rows = with_vector[start : start + step]
             near = self.units[places[rows]] @ self.units.T
             if similarity == "euclidean":
                 # In |a - b|^2 = |a|^2 + |b|^2 - 2ab the first term is the same for all b.
@@ -336,21 +336,21 @@ class Embedding:
     def _vectors(self) -> WordVectors:
         return load_vectors(self._path, self._words_path, self._digests)
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """The query with the neighbors of its words."""
-        queries = [_Query(text) for text in asked.texts]
+        queries = [_Query(text) for text in batch.texts]
         self._look_up(sorted({word for query in queries for word in query.expandable} - set(self._known)))
-        found = Candidates()
+        candidates = Candidates()
         for row, query in enumerate(queries):
             chosen = query.new_neighbors(self._known)
             alone = [{word: [other]} for word, near in chosen.items() for other in near]
             together = [chosen] if chosen else []
             texts = [query.written(neighbors, self._replace) for neighbors in (alone if self._each else together)]
             for text in texts:
-                found.add(row, text)
+                candidates.add(row, text)
             if not texts:
-                found.reject(NOTHING)
-        return found
+                candidates.reject(NOTHING)
+        return candidates
 
     def _look_up(self, words: Sequence[str]) -> None:
         """Find the neighbors of all words at once; look further for words with too few usable neighbors."""
@@ -363,8 +363,8 @@ class Embedding:
             further = []
             for word, near in zip(waiting, lists, strict=True):
                 names = (_plain(name) for name, value in near if value >= self._minimum)
-                kept = _with_new_stems((name for name in names if name is not None), {rough_stem(word)})
-                self._known[word] = kept[: self._topn]
+                usable = _with_new_stems((name for name in names if name is not None), {rough_stem(word)})
+                self._known[word] = usable[: self._topn]
                 exhausted = len(near) < count or near[-1][1] < self._minimum
                 if len(self._known[word]) < self._topn and not exhausted:
                     further.append(word)
@@ -377,14 +377,14 @@ class _Query:
     def __init__(self, text: str) -> None:
         self.text = one_line(text)
         self._pieces = [(piece, words_of(piece)) for piece in self.text.split(" ")]
-        words = dict.fromkeys(word for _, found in self._pieces for word in found)
+        words = dict.fromkeys(word for _, piece_words in self._pieces for word in piece_words)
         self._stems = {rough_stem(word) for word in words}
         self.expandable = [word for word in words if word not in STOP_WORDS and any(map(str.isalpha, word))]
 
-    def new_neighbors(self, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    def new_neighbors(self, neighbors_of: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return the neighbors of each word that add a stem to those of the query and of earlier words."""
         have = set(self._stems)
-        neighbors = {word: _with_new_stems(known.get(word, ()), have) for word in self.expandable}
+        neighbors = {word: _with_new_stems(neighbors_of.get(word, ()), have) for word in self.expandable}
         return {word: near for word, near in neighbors.items() if near}
 
     def written(self, chosen: Mapping[str, Sequence[str]], replace: bool) -> str:
@@ -434,13 +434,13 @@ def _mended(rest: str) -> str:
 
 def _with_new_stems(names: Iterable[str], have: set[str]) -> list[str]:
     """The names that add a stem to those in ``have``, which grows."""
-    kept = []
+    new = []
     for name in names:
         stems = {rough_stem(word) for word in words_of(name)}
         if stems - have:
-            kept.append(name)
+            new.append(name)
             have |= stems
-    return kept
+    return new
 
 
 def _plain(name: str) -> str | None:

@@ -68,12 +68,12 @@ FEATURES = (
 
 def pair_features(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
     """Return the features of each pair: a row per pair, a column for each of ``FEATURES``."""
-    known = {text: _QuerySide(text) for text in set(originals)}
+    sides = {text: _QuerySide(text) for text in set(originals)}
     similarities = light_similarity(originals, candidates).tolist()
-    found = np.empty((len(candidates), len(FEATURES)))
-    for i, (one, two, similarity) in enumerate(zip(originals, candidates, similarities, strict=True)):
-        found[i] = _row(known[one], _Side(two), similarity)
-    return found
+    features = np.empty((len(candidates), len(FEATURES)))
+    for i, (original, candidate, similarity) in enumerate(zip(originals, candidates, similarities, strict=True)):
+        features[i] = _row(sides[original], _Side(candidate), similarity)
+    return features
 
 
 class _Side:
@@ -104,31 +104,33 @@ class _QuerySide(_Side):
         self.readings = readings(text) if self.typed else self.typed
 
 
-def _row(one: _QuerySide, two: _Side, similarity: float) -> list[float]:
+def _row(query: _QuerySide, candidate: _Side, similarity: float) -> list[float]:
     """The features, in the order of their names."""
-    lost = [one.content[i] for key, i in one.places.items() if key not in two.places]
-    new = [two.content[i] for key, i in two.places.items() if key not in one.places]
-    size, other_size = len(one.words) or 1, len(two.words) or 1
-    order = [one.places[key] for key in two.places if key in one.places]
-    gone, came = one.function - two.function, two.function - one.function
-    last = two.words[-1] if two.words else ""
+    removed = [query.content[i] for key, i in query.places.items() if key not in candidate.places]
+    new = [candidate.content[i] for key, i in candidate.places.items() if key not in query.places]
+    size, other_size = len(query.words) or 1, len(candidate.words) or 1
+    order = [query.places[key] for key in candidate.places if key in query.places]
+    gone, came = query.function - candidate.function, candidate.function - query.function
+    last = candidate.words[-1] if candidate.words else ""
     # The share of left-out words with the first four letters of a new word: mostly forms of the same word.
     heads = {word[:4] for word in new}
-    alike = sum(word[:4] in heads for word in lost) / len(lost) if lost else 0.0
+    alike = sum(word[:4] in heads for word in removed) / len(removed) if removed else 0.0
     return [
-        similarity, similarity * similarity, *_counts(lost, one), *_counts(new, two),
-        sum(map(_rarity, lost)), sum(map(_rarity, new)), sum(map(_is_name, new)),
-        one.names.lost_in(two.text, two.words),
-        not one.typed.issubset(two.words) and not has_numbers(two.text, one.numbers),
-        bool(new) and not "".join(new).isalpha() and adds_number(two.text, one.readings),
-        math.log(other_size / size), math.log(other_size), math.log(size), one.words == two.words[: len(one.words)],
-        one.words[:2] == two.words[:2], len(one.pairs & two.pairs) / (len(one.pairs) or 1),
+        similarity, similarity * similarity, *_counts(removed, query), *_counts(new, candidate),
+        sum(map(_rarity, removed)), sum(map(_rarity, new)), sum(map(_is_name, new)),
+        query.names.lost_in(candidate.text, candidate.words),
+        not query.typed.issubset(candidate.words) and not has_numbers(candidate.text, query.numbers),
+        bool(new) and not "".join(new).isalpha() and adds_number(candidate.text, query.readings),
+        math.log(other_size / size), math.log(other_size), math.log(size),
+        query.words == candidate.words[: len(query.words)],
+        query.words[:2] == candidate.words[:2], len(query.pairs & candidate.pairs) / (len(query.pairs) or 1),
         sum([b < a for a, b in pairwise(order)]) / (len(order) or 1),
-        1 - len(two.content) / other_size, not two.function,
+        1 - len(candidate.content) / other_size, not candidate.function,
         not gone.isdisjoint(QUESTION_WORDS), not came.isdisjoint(QUESTION_WORDS),
-        one.function.isdisjoint(_NEGATIONS) != two.function.isdisjoint(_NEGATIONS),
-        not _COMPARED.isdisjoint(gone) or not _COMPARED.isdisjoint(lost), min(4, len(gone)) / 4, min(4, len(came)) / 4,
-        len(two.content) > len(two.places), bool(lost and new), len(lost) == len(new) > 0,
+        query.function.isdisjoint(_NEGATIONS) != candidate.function.isdisjoint(_NEGATIONS),
+        not (_COMPARED.isdisjoint(gone) and _COMPARED.isdisjoint(removed)),
+        min(4, len(gone)) / 4, min(4, len(came)) / 4,
+        len(candidate.content) > len(candidate.places), bool(removed and new), len(removed) == len(new) > 0,
         last in FUNCTION_WORDS, last in new, alike,
     ]  # fmt: skip
 
@@ -197,7 +199,7 @@ class EquivalenceFilter:
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return None for each kept reformulation, and else the reason: ``other meaning`` or ``not natural``."""
-        return [self.reason(one) for one in self.score(originals, candidates)]
+        return [self.reason(scores) for scores in self.score(originals, candidates)]
 
     def reason(self, scores: Mapping[str, float]) -> str | None:
         """Return the reason why a pair with these probabilities is dropped; None if it is kept."""
@@ -214,8 +216,8 @@ class EquivalenceFilter:
             )
         if not len(originals):
             return []
-        found = 1 / (1 + np.exp(-self._judge.logits(originals, candidates)))
-        return [dict(zip(OUTPUTS, pair, strict=True)) for pair in found.tolist()]
+        probabilities = 1 / (1 + np.exp(-self._judge.logits(originals, candidates)))
+        return [dict(zip(OUTPUTS, pair, strict=True)) for pair in probabilities.tolist()]
 
 
 class _Judge:
@@ -230,8 +232,8 @@ class _Judge:
 
     def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
         """A row for each pair, a column for each output."""
-        found: Floats = self.features(originals, candidates) @ self._weights + self._bias
-        return found
+        logits: Floats = self.features(originals, candidates) @ self._weights + self._bias
+        return logits
 
 
 class _MinilmJudge(_Judge):

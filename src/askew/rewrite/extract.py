@@ -104,31 +104,31 @@ class ExtractReformulator:
         """Return the settings that determine the candidates."""
         return {"count": self._count, "words": self._words, "passages": self._passages}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return up to ``count`` candidates for each query; the passages take turns in rank order."""
-        if asked.statistics is None or asked.passages is None:
+        if batch.statistics is None or batch.passages is None:
             raise ConfigError(
                 "extract: expected the top-ranked passages of each query, found none; give the collection (⟨docs⟩)",
                 code="no-passages",
             )
-        found = Candidates()
-        read = _read(asked.statistics, [one.text for some in asked.passages for one in some[: self._passages]])
-        for row, query in enumerate(_split(asked.statistics, asked.texts)):
+        candidates = Candidates()
+        read = _read(batch.statistics, [passage.text for some in batch.passages for passage in some[: self._passages]])
+        for row, query in enumerate(_split(batch.statistics, batch.texts)):
             # Candidates with the same set of words retrieve the same documents.
             seen = {frozenset(word for word, _ in query)}
-            kept = 0
-            for words, doc_id in self._proposals(query, asked.passages[row][: self._passages], read):
-                if kept == self._count:
+            count = 0
+            for words, doc_id in self._proposals(query, batch.passages[row][: self._passages], read):
+                if count == self._count:
                     break
                 if frozenset(words) in seen:
-                    found.reject("duplicate")
+                    candidates.reject("duplicate")
                     continue
                 seen.add(frozenset(words))
-                found.add(row, " ".join(words), doc_id)
-                kept += 1
-            if not kept:
-                found.reject("nothing found")
-        return found
+                candidates.add(row, " ".join(words), doc_id)
+                count += 1
+            if not count:
+                candidates.reject("nothing found")
+        return candidates
 
     def _proposals(
         self, query: Sequence[Word], passages: Sequence[Passage], read: Mapping[str, _Passage]
@@ -154,7 +154,7 @@ class ExtractReformulator:
         self, passage: _Passage, own: set[str], content: list[str], opening: list[str]
     ) -> Iterator[list[str]]:
         phrases = passage.phrases(own)
-        for sentence in sorted(passage.sentences, key=lambda one: -one.worth(own)):
+        for sentence in sorted(passage.sentences, key=lambda sentence: -sentence.worth(own)):
             phrase, cut = next(phrases, None), sentence.cut(own, self._words)
             if len(cut) > 1:
                 yield cut

@@ -37,9 +37,9 @@ class Ranker:
     def index(self, collection: object, folder: str | Path | None = None, **settings: Any) -> Ranker:
         """Index a collection in a new folder, by default a temporary one. ``settings`` are the index settings."""
         if folder is None:
-            kept = tempfile.mkdtemp(prefix="askew-")
-            weakref.finalize(self, shutil.rmtree, kept, ignore_errors=True)
-            folder = Path(kept) / "index"
+            temporary = tempfile.mkdtemp(prefix="askew-")
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+            folder = Path(temporary) / "index"
         kind = self.name if self.name in names("index") else "bm25"
         index_documents(collection, Path(folder), kind, settings)
         self.folder, self._made = Path(folder), None
@@ -92,7 +92,7 @@ class Reformulator:
         counted = None if groups is None else Groups.of(groups)
         self.name, self.depth = name, depth
         self._method = make_reformulator({"method": name, **settings}, counted)
-        self._filters = [make_filter({"filter": one}, counted) for one in filters]
+        self._filters = [make_filter({"filter": filter_name}, counted) for filter_name in filters]
         self.tally: Tally | None = None
 
     def reformulate(self, queries: object, ranker: Ranker | None = None) -> pl.DataFrame:

@@ -66,20 +66,20 @@ class Reading:
     """
 
     def __init__(
-        self, asked: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
+        self, batch: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
     ) -> None:
-        if asked.statistics is None or asked.passages is None:
+        if batch.statistics is None or batch.passages is None:
             missing, code = (
                 ("the passages that a search with the original queries retrieved", "no-passages")
-                if asked.passages is None
+                if batch.passages is None
                 else ("the statistics of the collection, such as document frequencies", "no-statistics")
             )
             raise ConfigError(f"{method}: expected {missing}, found none", code=code)
-        self.statistics = asked.statistics
-        self.passages = [found[:documents] for found in asked.passages]
-        self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
+        self.statistics = batch.statistics
+        self.passages = [passages[:documents] for passages in batch.passages]
+        self._queries = [_bag(words, None) for words in self.statistics.split_many(batch.texts)]
         # A dict keeps the order of the passages; a set would have another order in each process.
-        self.texts = tuple(dict.fromkeys(passage.text for found in self.passages for passage in found))
+        self.texts = tuple(dict.fromkeys(passage.text for passages in self.passages for passage in passages))
         split = self.statistics.split_many(self.texts)
         self._bags = {text: _bag(words, left_out) for text, words in zip(self.texts, split, strict=True)}
 
@@ -102,35 +102,35 @@ class Reading:
 
     def tf_idf(self, bag: Bag) -> Weights:
         """Return tf * ln(documents / document frequency) of each term; an unknown term has document frequency 1."""
-        known, documents = self.document_frequency, max(1, self.statistics.documents)
-        return {term: n * math.log(max(1.0, documents / max(1, known[term]))) for term, n in bag.counts.items()}
+        frequency, documents = self.document_frequency, max(1, self.statistics.documents)
+        return {term: n * math.log(max(1.0, documents / max(1, frequency[term]))) for term, n in bag.counts.items()}
 
     def new_words(self, row: int, terms: Iterable[str]) -> list[str]:
         """Return the terms that a query lacks, in their order, each as its most frequent word in the passages."""
         own = self.query(row)
-        wanted = {term: Counter[str]() for term in terms if term not in own.counts}
+        forms_of = {term: Counter[str]() for term in terms if term not in own.counts}
         for bag in self.bags(row):
             for (term, word), count in bag.forms.items():
-                if term in wanted:
-                    wanted[term][word] += count
+                if term in forms_of:
+                    forms_of[term][word] += count
         # Ties: the shorter word, then alphabetically, so that the order of the passages has no effect.
-        best = [min(forms, key=lambda word: (-forms[word], len(word), word)) for forms in wanted.values() if forms]
+        best = [min(forms, key=lambda word: (-forms[word], len(word), word)) for forms in forms_of.values() if forms]
         words = {word for _, word in own.forms}
         return [word for word in dict.fromkeys(best) if word not in words]
 
 
 def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool] | None) -> Bag:
-    kept = [(term, word) for word, term in words if term is not None and not (left_out is not None and left_out(word))]
-    return Bag(Counter([term for term, _ in kept]), Counter(kept))
+    pairs = [(term, word) for word, term in words if term is not None and not (left_out is not None and left_out(word))]
+    return Bag(Counter([term for term, _ in pairs]), Counter(pairs))
 
 
-def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], doc_id: str | None = None) -> None:
+def add_expanded(candidates: Candidates, row: int, text: str, words: Sequence[str], doc_id: str | None = None) -> None:
     """Add the query followed by words; without words the query is rejected with the reason ``NOTHING``."""
     query, added = one_line(text), one_line(" ".join(words))
     if query and added:
-        found.add(row, f"{query} {added}", doc_id)
+        candidates.add(row, f"{query} {added}", doc_id)
     else:
-        found.reject(NOTHING)
+        candidates.reject(NOTHING)
 
 
 def best_first(values: Mapping[str, float]) -> list[str]:
@@ -154,17 +154,17 @@ class Feedback:
         """Return everything besides the queries that determines the candidates."""
         return dict(vars(self))
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return the query followed by the new words of its terms, the best terms first."""
-        reading = self.read(asked)
-        found = Candidates()
-        for row, (text, terms) in enumerate(zip(asked.texts, self.chosen(reading), strict=True)):
-            add_expanded(found, row, text, reading.new_words(row, terms))
-        return found
+        reading = self.read(batch)
+        candidates = Candidates()
+        for row, (text, terms) in enumerate(zip(batch.texts, self.chosen(reading), strict=True)):
+            add_expanded(candidates, row, text, reading.new_words(row, terms))
+        return candidates
 
-    def read(self, asked: QueryBatch) -> Reading:
+    def read(self, batch: QueryBatch) -> Reading:
         """The queries and their passages as terms."""
-        return Reading(asked, self.method, self.documents)
+        return Reading(batch, self.method, self.documents)
 
     def chosen(self, reading: Reading) -> Iterable[Iterable[str]]:
         """The terms to append to each query, best first; by default those with a positive weight."""
@@ -194,13 +194,15 @@ class OnFields(Feedback):
         """The best terms of the top-ranked passages of each query with their weights."""
         bags = [reading.bags(row) for row in range(len(reading))]
         counts = [Counter(term for bag in some for term in bag.counts.elements() if term.isalnum()) for some in bags]
-        known = _collection_frequency(reading.statistics, sorted({term for one in counts for term in one}))
+        frequency = _collection_frequency(
+            reading.statistics, sorted({term for of_query in counts for term in of_query})
+        )
         documents = max(1, reading.statistics.documents)
-        found = []
-        for one in counts:
-            weights = {term: bose_einstein(tf, known[term] / documents) for term, tf in one.items()}
-            found.append({term: weights[term] for term in best_first(weights)[: self.words]})
-        return found
+        weighted = []
+        for of_query in counts:
+            weights = {term: bose_einstein(tf, frequency[term] / documents) for term, tf in of_query.items()}
+            weighted.append({term: weights[term] for term in best_first(weights)[: self.words]})
+        return weighted
 
 
 @dataclass
@@ -211,17 +213,17 @@ class AdaptiveOnFields(OnFields):
 
     limit: NotNegative = 10.0
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return the expanded query if its AvICTF is ``limit`` or more; other queries are counted as rejected."""
-        reading = self.read(asked)
+        reading = self.read(batch)
         weights, telling = self.weigh(reading), rarity(reading)
-        found = Candidates()
-        for row, text in enumerate(asked.texts):
+        candidates = Candidates()
+        for row, text in enumerate(batch.texts):
             if reading.query(row).counts and telling[row] < self.limit:
-                found.reject(NOT_TELLING)
+                candidates.reject(NOT_TELLING)
             else:
-                add_expanded(found, row, text, reading.new_words(row, weights[row]))
-        return found
+                add_expanded(candidates, row, text, reading.new_words(row, weights[row]))
+        return candidates
 
 
 def bose_einstein(tf: float, mean: float) -> float:
@@ -232,18 +234,18 @@ def bose_einstein(tf: float, mean: float) -> float:
 def rarity(reading: Reading) -> list[float]:
     """Return the AvICTF of each query; 0 for a query without terms."""
     terms = sorted({term for row in range(len(reading)) for term in reading.query(row).counts})
-    known, tokens = _collection_frequency(reading.statistics, terms), max(1, reading.statistics.tokens)
-    found = []
+    frequency, tokens = _collection_frequency(reading.statistics, terms), max(1, reading.statistics.tokens)
+    rarities = []
     for row in range(len(reading)):
         counts = reading.query(row).counts
-        total = math.fsum(n * math.log2(tokens / known[term]) for term, n in counts.items())
-        found.append(total / counts.total() if counts else 0.0)
-    return found
+        total = math.fsum(n * math.log2(tokens / frequency[term]) for term, n in counts.items())
+        rarities.append(total / counts.total() if counts else 0.0)
+    return rarities
 
 
 def _collection_frequency(statistics: CollectionStatistics, terms: Sequence[str]) -> dict[str, int]:
-    found = statistics.collection_frequency(terms).tolist() if terms else []
-    return {term: max(1, n) for term, n in zip(terms, found, strict=True)}
+    frequencies = statistics.collection_frequency(terms).tolist() if terms else []
+    return {term: max(1, n) for term, n in zip(terms, frequencies, strict=True)}
 
 
 _LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
@@ -252,10 +254,10 @@ _MOST_KEPT = 500
 
 def _usable_counts(reading: Reading, row: int, common: float) -> list[Weights]:
     """Return how often each term that may be a feedback term occurs in each passage of a query."""
-    known = reading.document_frequency
+    frequency = reading.document_frequency
     bags = [bag.counts for bag in reading.bags(row)]
     terms = [term for term in {term for counts in bags for term in counts} if has_usable_length(term)]
-    too_common = is_common([known[term] for term in terms], reading.statistics.documents, common).tolist()
+    too_common = is_common([frequency[term] for term in terms], reading.statistics.documents, common).tolist()
     usable = {term for term, often in zip(terms, too_common, strict=True) if not often}
     return [{term: float(n) for term, n in counts.items() if term in usable} for counts in bags]
 
@@ -316,10 +318,10 @@ class FairFeedback(Rm3Reformulator):
             "tokens": self._leaning.tokens, "keep_group_terms": self.keep_group_terms,
         }  # fmt: skip
 
-    def read(self, asked: QueryBatch) -> Reading:
+    def read(self, batch: QueryBatch) -> Reading:
         """The queries and their passages as terms, without the words of groups."""
         left_out = None if self.keep_group_terms else self._leaning.names_group
-        return Reading(asked, self.method, self.documents, left_out)
+        return Reading(batch, self.method, self.documents, left_out)
 
     def weights_of_passages(self, reading: Reading, row: int) -> list[float]:
         """Return the relevance of each passage minus its lean."""
@@ -380,8 +382,8 @@ def less_lean(relevance: float, lean: float, lambda_: float) -> float:
     return max(0.0, (1 - lambda_) * relevance - lambda_ * lean)
 
 
-def _weighted_sum(one: Weights, a: float, other: Weights, b: float) -> Weights:
-    return {term: a * one.get(term, 0.0) + b * other.get(term, 0.0) for term in {**one, **other}}
+def _weighted_sum(first: Weights, a: float, other: Weights, b: float) -> Weights:
+    return {term: a * first.get(term, 0.0) + b * other.get(term, 0.0) for term in {**first, **other}}
 
 
 class Leaning:

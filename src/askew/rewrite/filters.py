@@ -80,8 +80,8 @@ def read_labeled(path: Path | str, only: Mapping[str, Collection[str]] | None = 
     at_id = next((header.index(name) for name in ID_NAMES if name in header), at_query)
     for name in only or {}:
         if name not in header:
-            found = ", ".join(header)
-            raise ConfigError(f"labeled pairs {file}: expected a column {name!r}, found the columns {found}")
+            columns = ", ".join(header)
+            raise ConfigError(f"labeled pairs {file}: expected a column {name!r}, found the columns {columns}")
     tests = {header.index(name): frozenset(values) for name, values in (only or {}).items()}
     pairs, left_out = [], Counter[str]()
     for line, row in rows:
@@ -102,11 +102,11 @@ def read_labeled(path: Path | str, only: Mapping[str, Collection[str]] | None = 
     return LabeledPairs(originals, candidates, np.array(labels, np.int8), queries, left_out)
 
 
-def _column(header: list[str], known: Sequence[str], what: str, file: Path) -> int:
-    for name in known:
+def _column(header: list[str], names: Sequence[str], what: str, file: Path) -> int:
+    for name in names:
         if name in header:
             return header.index(name)
-    expected = f"a column for {what} (one of {', '.join(known)})"
+    expected = f"a column for {what} (one of {', '.join(names)})"
     raise ConfigError(f"labeled pairs {file}: expected {expected}, found the columns {', '.join(header)}")
 
 
@@ -137,8 +137,8 @@ _ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "ly", "s")
 
 def light_similarity(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
     """Return the cosine of each pair: 1 for the same words, 0 for nothing in common or an empty text."""
-    known = {text: text_vector(text) for text in set(originals)}
-    cosines = (_cosine(known[a], text_vector(b)) for a, b in zip(originals, candidates, strict=True))
+    vectors = {text: text_vector(text) for text in set(originals)}
+    cosines = (_cosine(vectors[a], text_vector(b)) for a, b in zip(originals, candidates, strict=True))
     return np.fromiter(cosines, np.float64, len(candidates))
 
 
@@ -179,10 +179,10 @@ def stem(token: str) -> str:
     return token[:-1] if len(token) > 4 and token.endswith("e") else token
 
 
-def _cosine(one: Vector, other: Vector) -> float:
-    if len(one[0]) > len(other[0]):
-        one, other = other, one
-    (few, one_length), (many, other_length) = one, other
+def _cosine(first: Vector, other: Vector) -> float:
+    if len(first[0]) > len(other[0]):
+        first, other = other, first
+    (few, one_length), (many, other_length) = first, other
     if not few:
         return 0.0
     get = many.get
@@ -287,8 +287,8 @@ def calibrate(
     pairs = read_labeled(labeled)
     semantic: SemanticFilter = registry.build("filter", "semantic", {"similarity": similarity, **settings})
     scores = semantic.score_pairs(pairs.originals, pairs.candidates)
-    found = choose_threshold(scores, pairs.labels, pairs.queries, rule=rule, least_precision=least, seed=seed)
-    return Calibrated(found, len(pairs), len(set(pairs.queries)), pairs.left_out)
+    calibration = choose_threshold(scores, pairs.labels, pairs.queries, rule=rule, least_precision=least, seed=seed)
+    return Calibrated(calibration, len(pairs), len(set(pairs.queries)), pairs.left_out)
 
 
 GROUP_ADDED = "group added"

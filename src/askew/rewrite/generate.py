@@ -44,7 +44,7 @@ class Drawing:
 
 
 def draw(
-    asked: QueryBatch,
+    batch: QueryBatch,
     prompt_of: Callable[[int, str], str],
     most_passages: int,
     writer: Generator,
@@ -53,36 +53,36 @@ def draw(
     method: str,
 ) -> Candidates:
     """Sample candidates for every query from its top passages; ``prompt_of(row, passage)`` is the prompt of one."""
-    found = Candidates()
-    for row, query_id in enumerate(asked.query_ids):
-        passages = asked.passages[row][:most_passages] if asked.passages else ()
-        shown = [(prompt_of(row, one.text), one.doc_id) for one in passages if one.text.strip()]
+    candidates = Candidates()
+    for row, query_id in enumerate(batch.query_ids):
+        passages = batch.passages[row][:most_passages] if batch.passages else ()
+        shown = [(prompt_of(row, passage.text), passage.doc_id) for passage in passages if passage.text.strip()]
         if not shown:
-            found.reject("nothing to read")
+            candidates.reject("nothing to read")
             continue
-        seen, drawn, call = {plain(asked.texts[row])}, 0, 0
-        kept = 0
-        while kept < how.count and drawn < how.attempts:
+        seen, drawn, call = {plain(batch.texts[row])}, 0, 0
+        count = 0
+        while count < how.count and drawn < how.attempts:
             prompt, doc_id = shown[call % len(shown)]
             seed = seed_for(how.seed, method, query_id, str(call))
-            wanted = min(how.per_call, how.count - kept, how.attempts - drawn)
+            size = min(how.per_call, how.count - count, how.attempts - drawn)
             if how.randomize:  # drawn from the ranges of Refairmulate's generator
                 rng, least = random.Random(seed), sampling.min_new_tokens
                 longest = max(least, rng.randint(20, 64))
                 sampling = Sampling(longest, least, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))
-            for text in writer.sample(prompt, wanted, seed, sampling):
+            for text in writer.sample(prompt, size, seed, sampling):
                 drawn += 1
                 line = clean(text)
-                if reason := refuse(line, seen, asked.texts[row]):
-                    found.reject(reason)
+                if reason := refuse(line, seen, batch.texts[row]):
+                    candidates.reject(reason)
                     continue
                 seen.add(plain(line))
-                found.add(row, line, doc_id)
-                kept += 1
+                candidates.add(row, line, doc_id)
+                count += 1
             call += 1
-        if not kept:
-            found.reject("the model wrote no usable candidate for the query")
-    return found
+        if not count:
+            candidates.reject("the model wrote no usable candidate for the query")
+    return candidates
 
 
 def clean(text: str) -> str:
@@ -142,28 +142,28 @@ class BackTranslateReformulator:
         models = [identify(self._there), identify(self._back)]
         return {"models": models, "languages": self._languages, "source": self._source, "beams": self._beams}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return one candidate for each language, if it differs from the query and from the other candidates."""
-        there = load_generator(self._there, "seq2seq", None, None, self._device)
+        away_model = load_generator(self._there, "seq2seq", None, None, self._device)
         back = load_generator(self._back, "seq2seq", None, None, self._device)
-        found = Candidates()
-        for row, text in enumerate(asked.texts):
+        candidates = Candidates()
+        for row, text in enumerate(batch.texts):
             if not text.strip():
-                found.reject("nothing to read")
+                candidates.reject("nothing to read")
                 continue
             seen = {text.strip().lower()}
             for language in self._languages:
-                (away,) = there.translate([text], self._source, language, self._beams)
+                (away,) = away_model.translate([text], self._source, language, self._beams)
                 (home,) = back.translate([away], language, self._source, self._beams) if away else ("",)
                 line = clean(home)
                 if not line:
-                    found.reject("empty")
+                    candidates.reject("empty")
                 elif line.lower() in seen:
-                    found.reject(SAME if line.lower() == text.strip().lower() else "duplicate")
+                    candidates.reject(SAME if line.lower() == text.strip().lower() else "duplicate")
                 else:
                     seen.add(line.lower())
-                    found.add(row, line)
-        return found
+                    candidates.add(row, line)
+        return candidates
 
 
 # Queries generated from passages by any causal language model with a few-shot prompt.
@@ -203,7 +203,7 @@ class FewShotReformulator:
         model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
         return {"model": model, "passages": self._passages, **vars(self._sampling), **vars(self._how)}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return distinct generated queries for each query, in the order of sampling."""
         writer = load_generator(self._model, "causal", None, self._revision, self._device)
 
@@ -212,7 +212,7 @@ class FewShotReformulator:
         def prompt(row: int, passage: str) -> str:
             return f"{shown}Text: {' '.join(passage.split()[:_MOST_WORDS])}\nSearch query:"
 
-        return draw(asked, prompt, self._passages, writer, self._sampling, self._how, self.method)
+        return draw(batch, prompt, self._passages, writer, self._sampling, self._how, self.method)
 
 
 DEFAULT = "castorini/doc2query-t5-base-msmarco"
@@ -257,14 +257,14 @@ class DocQueryReformulator:
             "attempts": self._how.attempts, "seed": self._how.seed, "context": self._context,
         }  # fmt: skip
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return distinct generated queries for each query, in the order of sampling."""
         kind = kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
         shown = from_passage if kind == "causal" else str
 
         def prompt(row: int, passage: str) -> str:
-            context = asked.contexts[row] if self._context and asked.contexts else None
+            context = batch.contexts[row] if self._context and batch.contexts else None
             return shown(self._prefix + (f"{context}: " if context else "") + passage)
 
-        return draw(asked, prompt, self._passages, writer, self._sampling, self._how, self.method)
+        return draw(batch, prompt, self._passages, writer, self._sampling, self._how, self.method)

@@ -66,7 +66,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 def is_texts(value: object) -> TypeGuard[list[str]]:
     """Whether a value read from a file is a list of texts."""
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def one_line(text: str) -> str:
@@ -96,10 +96,10 @@ def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[s
     return taken
 
 
-def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
+def use_synonyms(batch: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
     """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
-    found, remembered = Candidates(), cache(lookup)
-    for row, text in enumerate(asked.texts):
+    candidates, remembered = Candidates(), cache(lookup)
+    for row, text in enumerate(batch.texts):
         # The query as phrases that have synonyms (the longest possible) and single words.
         words, units, at = word(text), list[str](), 0
         while at < len(words):
@@ -109,20 +109,20 @@ def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1)
             at += size
         synonyms = [remembered(unit) for unit in units]
         made = _candidates(mode, text, units, synonyms) if any(synonyms) else []
-        for one in made:
-            found.add(row, one)
+        for candidate in made:
+            candidates.add(row, candidate)
         if not made:
-            found.reject("nothing found")
-    return found
+            candidates.reject("nothing found")
+    return candidates
 
 
 def _candidates(mode: str, text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
     """The candidates of one query from the synonyms of its units."""
     if mode == "expand":
-        new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
+        new = dict.fromkeys(synonym for some in synonyms for synonym in some if synonym not in units)
         return [" ".join([one_line(text), *new])] if new else []
     if mode == "replace":  # a word without synonyms stays
-        return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
+        return [" ".join(part for unit, some in zip(units, synonyms, strict=True) for part in (some or [unit]))]
     # One word is replaced by one synonym; the first synonyms of all words come before the second ones.
     made = [
         " ".join([*units[:at], some[rank], *units[at + 1 :]])
@@ -158,45 +158,45 @@ class SpellingReformulator:
         """Return everything that determines the candidates, with the word list identified by its content."""
         return {"shortest": self._shortest, "words": fingerprint(self._listed.words)}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return one candidate for each query with an unknown word that is similar to a known one."""
-        found, statistics = Candidates(), asked.statistics
-        if not len(asked):
-            return found
+        candidates, statistics = Candidates(), batch.statistics
+        if not len(batch):
+            return candidates
         if statistics is None:
             raise ConfigError("spelling needs the statistics of a collection, found none")
-        for row, text in enumerate(asked.texts):
+        for row, text in enumerate(batch.texts):
             pairs = statistics.split(text)
-            fit = {one: term for one, term in pairs if term and one.isalpha() and len(one) >= self._shortest}
+            fit = {typed: term for typed, term in pairs if term and typed.isalpha() and len(typed) >= self._shortest}
             counts = statistics.document_frequency(list(fit.values()))
-            wrong = [one for one, count in zip(fit, counts.tolist(), strict=True) if not count]
-            passages = asked.passages[row] if wrong and asked.passages else ()
-            near = WordList(one for passage in passages for one, term in statistics.split(passage.text) if term)
-            right = {one: self._nearest(one, near, statistics) for one in wrong}
+            wrong = [typed for typed, count in zip(fit, counts.tolist(), strict=True) if not count]
+            passages = batch.passages[row] if wrong and batch.passages else ()
+            near = WordList(other for passage in passages for other, term in statistics.split(passage.text) if term)
+            right = {typed: self._nearest(typed, near, statistics) for typed in wrong}
             if any(right.values()):
-                found.add(row, " ".join(right.get(one) or one for one, _ in pairs))
+                candidates.add(row, " ".join(right.get(typed) or typed for typed, _ in pairs))
             else:
-                found.reject("nothing found" if wrong else "no unknown word")
-        return found
+                candidates.reject("nothing found" if wrong else "no unknown word")
+        return candidates
 
     def _nearest(self, wrong: str, near: WordList, statistics: CollectionStatistics) -> str | None:
         """Return the known word with the fewest edits; ties by document frequency, then alphabetically."""
         most = 2 if len(wrong) >= _LONG else 1
         changes = {**near.within(wrong, most), **self._listed.within(wrong, most)}
-        terms = {one: next((term for _, term in statistics.split(one) if term), None) for one in changes}
-        fit = [one for one in changes if terms[one]]
-        counts = statistics.document_frequency([str(terms[one]) for one in fit]).tolist()
-        known = [(changes[one], -count, one) for one, count in zip(fit, counts, strict=True) if count]
-        return min(known)[2] if known else None
+        terms = {other: next((term for _, term in statistics.split(other) if term), None) for other in changes}
+        fit = [other for other in changes if terms[other]]
+        counts = statistics.document_frequency([str(terms[other]) for other in fit]).tolist()
+        ranked = [(changes[other], -count, other) for other, count in zip(fit, counts, strict=True) if count]
+        return min(ranked)[2] if ranked else None
 
 
 class WordList:
     """A word list that finds the words similar to another word without comparing it with each of them."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        self.words = sorted({one for one in words if one.isalpha()})
-        self._letters = np.array([_letters(one) for one in self.words], np.uint64)
-        self._lengths = np.array([len(one) for one in self.words], np.int64)
+        self.words = sorted({entry for entry in words if entry.isalpha()})
+        self._letters = np.array([_letters(entry) for entry in self.words], np.uint64)
+        self._lengths = np.array([len(entry) for entry in self.words], np.int64)
 
     def within(self, wrong: str, most: int) -> dict[str, int]:
         """Return the words that are 1 to ``most`` edits away, each with its number of edits."""
@@ -206,26 +206,26 @@ class WordList:
         other = np.bitwise_count(self._letters ^ np.uint64(_letters(wrong))) <= 2 * most
         fit = np.flatnonzero(other & (np.abs(self._lengths - len(wrong)) <= most))
         changes = {self.words[at]: distance(wrong, self.words[at]) for at in fit.tolist()}
-        return {one: count for one, count in changes.items() if 0 < count <= most}
+        return {entry: count for entry, count in changes.items() if 0 < count <= most}
 
 
-def _letters(one: str) -> int:
+def _letters(entry: str) -> int:
     """Return the set of a word's letters as bits; several letters may share a bit."""
     bits = 0
-    for letter in one:
+    for letter in entry:
         bits |= 1 << (ord(letter) % 64)
     return bits
 
 
-def distance(one: str, other: str) -> int:
+def distance(first: str, other: str) -> int:
     """Return the edit distance with exchanges of neighboring letters; no letter is edited twice."""
     before: list[int] = []
     last = list(range(len(other) + 1))
-    for i, letter in enumerate(one, start=1):
+    for i, letter in enumerate(first, start=1):
         row = [i]
         for j, against in enumerate(other, start=1):
             cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
+            if i > 1 and j > 1 and letter == other[j - 2] and first[i - 2] == against:
                 cost = min(cost, before[j - 2] + 1)
             row.append(cost)
         before, last = last, row
@@ -252,8 +252,8 @@ class ReduceReformulator:
     reads: frozenset[str] = frozenset()
 
     def __init__(self, keep: str = "", rules: str | None = None, shortest: Count = 1) -> None:
-        kept = frozenset(word(keep))
-        self._keep = kept | {"_nt"} if "not" in kept else kept  # the n't of "don't" is a "not"
+        protected = frozenset(word(keep))
+        self._keep = protected | {"_nt"} if "not" in protected else protected  # the n't of "don't" is a "not"
         self._rules, self._shortest = question_rules(rules), shortest
         self._frames = [_pattern(frame) for frame in self._rules.frames]
         self._closings = [_pattern(closing, backwards=True) for closing in self._rules.closings]
@@ -262,13 +262,13 @@ class ReduceReformulator:
         """Return everything that determines the candidates, with the rules identified by their content."""
         return {"keep": sorted(self._keep), "rules": self._rules.hash, "shortest": self._shortest}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return up to two candidates for each query: the query without its frame, and only its content words."""
-        found = Candidates()
-        for row, text in enumerate(asked.texts):
+        candidates = Candidates()
+        for row, text in enumerate(batch.texts):
             words = word(_ENDING.sub(" _", _NOT.sub(" _nt", text)))
             if not words:
-                found.reject("nothing found")
+                candidates.reject("nothing found")
                 continue
             seen = [words]
             # Frames are removed from the front, then closings from the end; at least one word is left.
@@ -279,20 +279,20 @@ class ReduceReformulator:
                 unframed = unframed[:-size]
             for shorter in (unframed, self._content(unframed)):
                 if len(shorter) < self._shortest:
-                    found.reject("nothing left")
+                    candidates.reject("nothing left")
                 elif shorter in seen:
-                    found.reject(SAME if shorter == words else "same as another")
+                    candidates.reject(SAME if shorter == words else "same as another")
                 else:
                     seen.append(shorter)
-                    found.add(row, _joined(shorter))
-        return found
+                    candidates.add(row, _joined(shorter))
+        return candidates
 
     def _size(self, rules: list[re.Pattern[str]], words: list[str]) -> int:
         """Return how many words the longest matching rule removes.
 
         A rule must not remove all words, a word to keep, or a part of "don't".
         """
-        line = "".join(f"{one} " for one in words)
+        line = "".join(f"{part} " for part in words)
         sizes = (match.group().count(" ") for rule in rules if (match := rule.match(line)))
         fit = (n for n in sizes if n < len(words) and self._keep.isdisjoint(words[:n]) and words[n] not in _MARKED)
         return max(fit, default=0)
@@ -300,12 +300,12 @@ class ReduceReformulator:
     def _content(self, words: list[str]) -> list[str]:
         """Return the content words. A part after an apostrophe is removed with its word, except a kept "n't"."""
         content, stays = [], False
-        for one in words:
-            hangs = one in _MARKED and not stays
-            stays = one in self._keep or one not in self._rules.stop_words
+        for part in words:
+            hangs = part in _MARKED and not stays
+            stays = part in self._keep or part not in self._rules.stop_words
             if stays and not hangs:
-                content.append(one)
-            elif stays and one == "_nt":
+                content.append(part)
+            elif stays and part == "_nt":
                 content.append("not")
         return content
 
@@ -313,11 +313,11 @@ class ReduceReformulator:
 def _joined(words: list[str]) -> str:
     """Join the words, with their apostrophes restored."""
     parts: list[str] = []
-    for one in words:
-        if one in _MARKED and parts:
-            parts[-1] += _MARKED[one]
+    for part in words:
+        if part in _MARKED and parts:
+            parts[-1] += _MARKED[part]
         else:
-            parts.append(one.removeprefix("_") if one in _MARKED else one)
+            parts.append(part.removeprefix("_") if part in _MARKED else part)
     return " ".join(parts)
 
 

@@ -127,8 +127,8 @@ class Asker:
             raise
 
     def _answer(self, client: ChatClient, request: Request) -> Completion | Trouble:
-        if self._cache is not None and (known := self._cache.read(request.key)) is not None:
-            return known
+        if self._cache is not None and (cached := self._cache.read(request.key)) is not None:
+            return cached
         try:
             answer = client.ask(request.body, request.key)
         except Trouble as trouble:
@@ -223,9 +223,9 @@ class LlmReformulator:
         if base_url is not None or cache is None:
             # With a cache, all answers may be stored already; then no address of an endpoint is required.
             endpoint.url()
-        kept = None if cache is None else AnswerCache(Path(cache))
+        answers = None if cache is None else AnswerCache(Path(cache))
         pace = RateLimit(requests_per_minute)
-        self._asker = Asker(endpoint, pace, kept, on_failure == "error", give_up_after)
+        self._asker = Asker(endpoint, pace, answers, on_failure == "error", give_up_after)
 
     def settings(self) -> Mapping[str, Any]:
         """Return everything that determines the candidates, without the endpoint's address, retries and limits."""
@@ -236,24 +236,24 @@ class LlmReformulator:
             "on_failure": self._on_failure, "cleaning": CLEANING, **shown,
         }  # fmt: skip
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return the queries, keywords or passages that the model wrote, by query and sample."""
-        if self.reads and asked.passages is None:
+        if self.reads and batch.passages is None:
             raise DataError(
                 f"llm: the prompt {self._prompt.name!r} needs the top-ranked passages of each query, but there are no "
                 "documents; give the documents"
             )
-        found = Candidates()
+        candidates = Candidates()
         jobs: list[tuple[int, str, list[Request]]] = []
-        for row, text in enumerate(asked.texts):
+        for row, text in enumerate(batch.texts):
             query = one_line(mended(text))
-            passages = asked.passages[row] if self.reads and asked.passages is not None else ()
+            passages = batch.passages[row] if self.reads and batch.passages is not None else ()
             if not query:
-                found.reject("empty query")
+                candidates.reject("empty query")
             elif self.reads and not passages:
-                found.reject("no passages")
+                candidates.reject("no passages")
             else:
-                jobs.append((row, query, self._requests(asked.query_ids[row], query, passages)))
+                jobs.append((row, query, self._requests(batch.query_ids[row], query, passages)))
         answers = iter(self._asker.answers([request for _, _, requests in jobs for request in requests]))
         for row, query, requests in jobs:
             sieve = Sieve(query, self._prompt, self._count)
@@ -262,9 +262,9 @@ class LlmReformulator:
                     sieve.rejected[f"failed: {answer.reason}"] += 1
                     continue
                 for text in sieve.take(answer):
-                    found.add(row, text)
-            found.rejected.update(sieve.rejected)
-        return found
+                    candidates.add(row, text)
+            candidates.rejected.update(sieve.rejected)
+        return candidates
 
     def _requests(self, query_id: str, query: str, passages: tuple[Passage, ...]) -> list[Request]:
         shown = [clip(mended(passage.text), self._passage_chars) for passage in passages[: self.mixes]]

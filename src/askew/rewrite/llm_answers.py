@@ -69,7 +69,7 @@ def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
     if cut and lines:
         lines.pop()
         rejected["cut off"] += 1
-    marked = [line[found.end() :] for line in lines if (found := _MARKER.match(line))]
+    marked = [line[marker.end() :] for line in lines if (marker := _MARKER.match(line))]
     if marked and len(marked) < len(lines):
         rejected["preamble line"] += len(lines) - len(marked)
     return marked or lines, rejected
@@ -77,7 +77,7 @@ def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
 
 def _json_items(text: str) -> tuple[list[object] | None, int]:
     """Return the list in the first JSON value that contains one, and the position of that value."""
-    for start in (found.end() - 1 for found in islice(_JSON_START.finditer(text), _TRIES)):
+    for start in (match.end() - 1 for match in islice(_JSON_START.finditer(text), _TRIES)):
         try:
             value, _ = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
@@ -228,19 +228,19 @@ class Sieve:
 
     def _items(self, text: str, answer: Completion) -> list[str]:
         """Return the items of a list that can be a query or a keyword."""
-        found, rejected = read_list(text, cut=answer.finish == "length")
+        items, rejected = read_list(text, cut=answer.finish == "length")
         self.rejected.update(rejected)
-        if not found and not rejected:
+        if not items and not rejected:
             self.rejected["nothing found"] += 1
-        kept = []
-        for item in found:
+        lines = []
+        for item in items:
             line = bare(plain(item))
             reason = self._why_not(line)
             if reason is None:
-                kept.append(one_line(line))
+                lines.append(one_line(line))
             else:
                 self.rejected[reason] += 1
-        return kept
+        return lines
 
     def _why_not(self, line: str) -> str | None:
         if "\n" in line:

@@ -162,13 +162,13 @@ class Endpoint:
 
     def url(self) -> Address:
         """Return the checked address for requests, from the setting or else from the environment."""
-        found = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
-        if not found:
+        address = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
+        if not address:
             raise ConfigError(
                 "llm: expected an address in the setting base_url or the environment variable OPENAI_BASE_URL, "
                 "such as https://api.openai.com/v1; found neither"
             )
-        whole = found.reveal()
+        whole = address.reveal()
         try:
             parts = urlsplit(whole)
             port_is_sound = parts.port is None or parts.port > 0
@@ -185,7 +185,7 @@ class Endpoint:
         sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
         if not sound or " " in whole:
             raise ConfigError(
-                f"llm: expected base_url to be an address such as https://host/v1 (http or https), found {found!r}"
+                f"llm: expected base_url to be an address such as https://host/v1 (http or https), found {address!r}"
             )
         return Address(whole.rstrip("/").removesuffix("/chat/completions") + "/chat/completions")
 

@@ -58,11 +58,11 @@ class NameTable:
 
     def code(self, word: str) -> int:
         """The class of a word in lower case, without accents."""
-        found = self.words.get(word)
-        if found is None:
-            found = _FUNCTIONS.get(word)
-        if found is not None:
-            return found
+        code = self.words.get(word)
+        if code is None:
+            code = _FUNCTIONS.get(word)
+        if code is not None:
+            return code
         if not word.isalpha():
             return NUMBER if word[0].isdigit() else MIXED
         return LETTER if len(word) == 1 else UNSEEN
@@ -75,7 +75,7 @@ class NameTable:
         """Return the log odds that each word (in lower case, without accents) belongs to a name."""
         codes, weights, pair, bias = self.codes(words), self.weights, self.pairs.get, self.bias
         before, after, before_2, after_2 = self._by_group
-        found = [-math.inf] * len(words)
+        log_odds = [-math.inf] * len(words)
         for i, word in enumerate(words):
             code = codes[i + 2]
             if not _MAY_NAME[code]:
@@ -89,8 +89,8 @@ class NameTable:
             )  # fmt: skip
             if code in _RARE and (end := self.ends.get(word[-ENDING_LETTERS:])) is not None:
                 score += weights[ENDING + end]
-            found[i] = score
-        return found
+            log_odds[i] = score
+        return log_odds
 
     @cached_property
     def _by_group(self) -> tuple[list[list[float]], ...]:
@@ -151,33 +151,33 @@ class KeptNames:
         missing = self.wanted.difference(words)
         if not missing:
             return False
-        found = plain_words(candidate)
-        there, text = set(found), f" {' '.join(found)} "
-        left = [
+        others = plain_words(candidate)
+        distinct, text = set(others), f" {' '.join(others)} "
+        absent = [
             word for word in missing
-            if not (word in there or any(_is_form(word, other) for other in there) or self._has_alias(word, text))
+            if not (word in distinct or any(_is_form(word, other) for other in distinct) or self._has_alias(word, text))
         ]  # fmt: skip
-        if not left:
+        if not absent:
             return False
-        covered = {word for whole in self._wholes.keys() & there for word in self._wholes[whole]}
-        joined, initials = "".join(found), {word[0] for word in found}
+        covered = {word for whole in self._wholes.keys() & distinct for word in self._wholes[whole]}
+        joined, initials = "".join(others), {word[0] for word in others}
         # Words are joined only if the result can be a missing name.
-        if any(word in joined or initials.issuperset(word[:-1]) for word in left):
-            covered.update([whole for whole, _ in _wholes(found)])
-        return not covered.issuperset(left)
+        if any(word in joined or initials.issuperset(word[:-1]) for word in absent):
+            covered.update([whole for whole, _ in _wholes(others)])
+        return not covered.issuperset(absent)
 
     @cached_property
     def _wholes(self) -> dict[str, list[str]]:
         return dict(_wholes(self._words))
 
-    def _has_alias(self, word: str, found: str) -> bool:
+    def _has_alias(self, word: str, candidate: str) -> bool:
         """Whether the candidate has another form of a name that a word belongs to: "nyc" for the york of new york."""
         groups = _aliases().get(word)
         if groups is None:
             return False
         own = f" {' '.join(self._words)} "
         return any(
-            f" {form} " in own and any(f" {other} " in found for other in forms)
+            f" {form} " in own and any(f" {other} " in candidate for other in forms)
             for forms in groups
             for form in forms
             if word in form.split()
@@ -220,11 +220,12 @@ def _is_form(word: str, other: str) -> bool:
     return read_table().code(word) in _RARE and other in read_table().words
 
 
-def _is_one_edit(one: str, two: str) -> bool:
+def _is_one_edit(first: str, second: str) -> bool:
     """Whether one letter is changed, left out or added, or two neighbors are swapped."""
-    at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-    one, two = one[at:], two[at:]
-    return one[1:] == two[1:] or one[1:] == two or one == two[1:] or (one[1::-1] + one[2:]) == two
+    at = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    first, second = first[at:], second[at:]
+    same_rest = first[1:] == second[1:] or first[1:] == second or first == second[1:]
+    return same_rest or (first[1::-1] + first[2:]) == second
 
 
 @cache
@@ -235,10 +236,10 @@ def _english() -> LanguageCheck:
 @cache
 def _aliases() -> dict[str, list[list[str]]]:
     """Return, for each word, the groups of forms that contain it."""
-    known = tomllib.loads((DATA / "names" / "aliases-en.toml").read_text(encoding="utf-8"))
-    found: dict[str, list[list[str]]] = {}
-    for group in known["aliases"]:
+    table = tomllib.loads((DATA / "names" / "aliases-en.toml").read_text(encoding="utf-8"))
+    groups: dict[str, list[list[str]]] = {}
+    for group in table["aliases"]:
         forms = group.split(" | ")
         for word in {word for form in forms for word in form.split()}:
-            found.setdefault(word, []).append(forms)
-    return found
+            groups.setdefault(word, []).append(forms)
+    return groups

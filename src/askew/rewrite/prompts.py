@@ -59,7 +59,7 @@ class Prompt:
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Replace the known fields by their values in one pass: a field inside a value is not replaced."""
-    return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
+    return _FIELD.sub(lambda field: values.get(field[1], field[0]), template)
 
 
 def shipped_prompts() -> list[str]:
@@ -81,9 +81,9 @@ def _read(path: Path) -> Prompt:
     kinds = {field.name: field.type for field in fields(Prompt)}
     for key, value in facts.items():
         check_name("key", key, kinds, where)
-        wanted = int if kinds[key] == "int" else str
-        if type(value) is not wanted:
-            raise ConfigError(f"{where}: the key {key!r} should be of the type {wanted.__name__}, found {value!r}")
+        kind = int if kinds[key] == "int" else str
+        if type(value) is not kind:
+            raise ConfigError(f"{where}: the key {key!r} should be of the type {kind.__name__}, found {value!r}")
     for key in ("system", "user"):
         facts[key] = facts.get(key, "").strip()
         check_names("field", _FIELD.findall(facts[key]), _FIELDS, f"the prompt template {key!r} of {where}")

@@ -75,9 +75,9 @@ class IndexStatistics:
 
     def _of(self, terms: Sequence[str], values: Any) -> npt.NDArray[np.int64]:
         numbers = self._index.term_numbers(list(terms))
-        found = np.zeros(len(numbers), np.int64)
-        found[numbers >= 0] = values[numbers[numbers >= 0]]
-        return found
+        counts = np.zeros(len(numbers), np.int64)
+        counts[numbers >= 0] = values[numbers[numbers >= 0]]
+        return counts
 
 
 @dataclass
@@ -103,11 +103,11 @@ class FirstPass:
     def ask(self, query_ids: Sequence[str], texts: Sequence[str]) -> QueryBatch:
         """Queries with their top-ranked passages."""
         hits = self._ranker.search(list(texts), self._depth)
-        found = [
+        retrieved = [
             Passage(self._ranker.doc_ids[doc].as_py(), self._texts[doc], score)
             for doc, score in zip(hits.docs.tolist(), hits.scores.tolist(), strict=True)
         ]
-        passages = tuple(tuple(found[start:end]) for start, end in pairwise(hits.offsets.tolist()))
+        passages = tuple(tuple(retrieved[start:end]) for start, end in pairwise(hits.offsets.tolist()))
         return QueryBatch(tuple(query_ids), tuple(texts), passages, self.statistics)
 
 
@@ -142,20 +142,20 @@ def reformulate(
         part = queries.slice(start, _CHUNK)
         ids, texts = part["query_id"].to_pylist(), part["text"].to_pylist()
         reading = any(method.reads for method in methods)
-        asked = first_pass.ask(ids, texts) if first_pass and reading else QueryBatch(tuple(ids), tuple(texts))
+        batch = first_pass.ask(ids, texts) if first_pass and reading else QueryBatch(tuple(ids), tuple(texts))
         made = []
         for method, tally in zip(methods, tallies, strict=True):
             before = time.perf_counter()
-            made.append((method, method.reformulate(asked)))
+            made.append((method, method.reformulate(batch)))
             tally.seconds += time.perf_counter() - before
-        parts.append(_kept(asked, made, tallies, filters))
+        parts.append(_kept(batch, made, tallies, filters))
         if progress:
             progress(start + part.num_rows, queries.num_rows)
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA), tallies
 
 
 def _kept(
-    asked: QueryBatch,
+    batch: QueryBatch,
     made: Sequence[tuple[ReformulatorPlugin, Candidates]],
     tallies: Sequence[Tally],
     filters: Sequence[FilterPlugin],
@@ -171,16 +171,16 @@ def _kept(
         tally.made += len(written) + written.rejected.total()
         tally.rejected.update(written.rejected)
     for check in filters:
-        originals = [asked.texts[row] for row, *_ in candidates]
+        originals = [batch.texts[row] for row, *_ in candidates]
         reasons = check.check(originals, [text for _, _, text, _ in candidates], [row for row, *_ in candidates])
         for (_, number, _, _), reason in zip(candidates, reasons, strict=True):
             if reason is not None:
                 tallies[number].rejected[reason] += 1
-        candidates = [one for one, reason in zip(candidates, reasons, strict=True) if reason is None]
+        candidates = [candidate for candidate, reason in zip(candidates, reasons, strict=True) if reason is None]
     settings = [json.dumps(dict(method.settings()), sort_keys=True) for method, _ in made]
     rows = []
     for (row, number), group in groupby(candidates, key=itemgetter(0, 1)):
-        name, query_id = made[number][0].method, asked.query_ids[row]
+        name, query_id = made[number][0].method, batch.query_ids[row]
         tallies[number].queries += 1
         for place, (_, _, text, doc_id) in enumerate(group, start=1):
             tallies[number].kept += 1
@@ -227,14 +227,14 @@ def candidates_of(
     if unknown:
         raise ConfigError(f"{unknown[0]!r} in ⟨settings⟩ is neither a requested method nor a requested filter")
     made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
-    kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
+    plugins = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)
     with ExitStack() as stack:
         if docs is not None and any(method.reads for method in made):
             index = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
             index_documents(docs, index)
         first = None if index is None else FirstPass(index, make_ranker({"ranker": "bm25", "index": str(index)}), depth)
-        return reformulate(table, made, kept, first, progress)
+        return reformulate(table, made, plugins, first, progress)
 
 
 def check_place(out: Path) -> None:
@@ -306,24 +306,26 @@ def suggest(
         raise ConfigError(
             f"the reformulator {name!r} reads {needed} of a collection; give ⟨queries⟩ and ⟨docs⟩ instead of ⟨query⟩"
         )
-    found = writer.reformulate(QueryBatch(("query",), (query,)))
-    rejected = Counter(found.rejected)
-    reasons = make_filter({"filter": "rules"}).check([query] * len(found), found.texts, [0] * len(found))
-    texts = [text for text, reason in zip(found.texts, reasons, strict=True) if reason is None]
+    written = writer.reformulate(QueryBatch(("query",), (query,)))
+    rejected = Counter(written.rejected)
+    reasons = make_filter({"filter": "rules"}).check([query] * len(written), written.texts, [0] * len(written))
+    texts = [text for text, reason in zip(written.texts, reasons, strict=True) if reason is None]
     judge = EquivalenceFilter()
     scores = judge.score([query] * len(texts), texts)
-    judged = [judge.reason(one) for one in scores]
+    judged = [judge.reason(score) for score in scores]
     rejected.update(reason for reason in (*reasons, *judged) if reason is not None)
-    kept = [
-        Suggestion(text, **one)
-        for text, one, reason in zip(texts, scores, judged, strict=True) if reason is None
+    suggestions = [
+        Suggestion(text, **score)
+        for text, score, reason in zip(texts, scores, judged, strict=True) if reason is None
     ]  # fmt: skip
     notes = () if method or name == defaults.METHODS[0] else (FEWER,)
-    return Suggestions(query, best_of(kept, count), rejected, notes)
+    return Suggestions(query, best_of(suggestions, count), rejected, notes)
 
 
-def best_of(kept: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
+def best_of(suggestions: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
     """The best suggestions by min(same, natural). Of suggestions with the same words, only the best is kept."""
-    ranked = sorted(kept, key=lambda one: -min(one.same, one.natural))
-    distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
-    return tuple(one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one)[:count]
+    ranked = sorted(suggestions, key=lambda suggestion: -min(suggestion.same, suggestion.natural))
+    distinct = {tuple(sorted(tokens(suggestion.text))): suggestion for suggestion in reversed(ranked)}
+    return tuple(suggestion for suggestion in ranked if distinct[tuple(sorted(tokens(suggestion.text)))] is suggestion)[
+        :count
+    ]

@@ -58,19 +58,19 @@ class ReplayReformulator:
         count = {} if self._count is None else {"count": self._count}
         return {"file": content, "where": self._where, "columns": list(self._columns), **count}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """The candidates of each query in the order of the file."""
-        found = Candidates()
-        for row, query_id in enumerate(asked.query_ids):
+        candidates = Candidates()
+        for row, query_id in enumerate(batch.query_ids):
             texts = self._texts.get(query_id, [])[: self._count]
             for text, kind in texts:
                 if text:
-                    found.add(row, text, kind=kind)
+                    candidates.add(row, text, kind=kind)
                 else:
-                    found.reject("empty")
+                    candidates.reject("empty")
             if not texts:
-                found.reject(NOT_IN_FILE)
-        return found
+                candidates.reject(NOT_IN_FILE)
+        return candidates
 
     @cached_property
     def _texts(self) -> dict[str, list[tuple[str, str | None]]]:
@@ -89,9 +89,9 @@ class ReplayReformulator:
         if not texts:
             if not self._where:
                 raise DataError(f"replay {self._path}: the file has no reformulations")
-            wanted = " ".join(f"{name}={value}" for name, value in self._where.items())
+            conditions = " ".join(f"{name}={value}" for name, value in self._where.items())
             raise DataError(
-                f"replay {self._path}: no line has the values that the parameter 'where' requires ({wanted})"
+                f"replay {self._path}: no line has the values that the parameter 'where' requires ({conditions})"
             )
         return texts
 
@@ -124,11 +124,11 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, dict(zip(header, fields, strict=True))
 
 
-def _value(row: dict[str, Any], given: str, names: tuple[str, ...], path: Path, number: int, what: str) -> str:
-    name = given or next((one for one in names if one in row), "")
+def _value(row: dict[str, Any], column: str, names: tuple[str, ...], path: Path, number: int, what: str) -> str:
+    name = column or next((name for name in names if name in row), "")
     if name not in row or not isinstance(row[name], str | int):
-        wanted = given or " or ".join(names)
+        expected = column or " or ".join(names)
         raise DataError(
-            f"{place(path, number)}: expected {what} in the column {wanted}; found {', '.join(map(str, row))}"
+            f"{place(path, number)}: expected {what} in the column {expected}; found {', '.join(map(str, row))}"
         )
     return str(row[name])

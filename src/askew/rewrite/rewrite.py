@@ -78,39 +78,39 @@ class RewriteReformulator:
         return {"model": model, **how, "kinds": list(self._kinds), "samples": self._samples, "count": self._count,
                 "seed": self._seed, **vars(self._sampling)}  # fmt: skip
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """Return distinct texts for each query; the kinds take turns."""
-        found = Candidates()
-        readable = [row for row, text in enumerate(asked.texts) if text.strip()]
-        if len(readable) < len(asked):
-            found.reject("nothing to read", len(asked) - len(readable))
-        for row, lines in zip(readable, self._lines(asked, readable), strict=True):
-            seen, kept = {plain(asked.texts[row])}, 0
+        candidates = Candidates()
+        readable = [row for row, text in enumerate(batch.texts) if text.strip()]
+        if len(readable) < len(batch):
+            candidates.reject("nothing to read", len(batch) - len(readable))
+        for row, lines in zip(readable, self._lines(batch, readable), strict=True):
+            seen, count = {plain(batch.texts[row])}, 0
             for text, kind in lines:
                 line = clean(text)
-                reason = refuse(line, seen, asked.texts[row]) or ("beyond count" if kept == self._count else "")
+                reason = refuse(line, seen, batch.texts[row]) or ("beyond count" if count == self._count else "")
                 if reason:
-                    found.reject(reason)
+                    candidates.reject(reason)
                     continue
                 seen.add(plain(line))
-                found.add(row, line, kind=kind)
-                kept += 1
-        return found
+                candidates.add(row, line, kind=kind)
+                count += 1
+        return candidates
 
-    def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[tuple[str, str | None]]]:
+    def _lines(self, batch: QueryBatch, rows: Sequence[int]) -> Iterator[list[tuple[str, str | None]]]:
         """Yield the texts that the model writes for the query of each row, each with its kind."""
         if self._trained:
             rewriter = load_rewriter(self._model, self._device)
             # One query at a time: in a batch the last digits differ, which may change a close decision.
             for row in rows:
-                yield [(line, None) for line in rewriter.write([asked.texts[row]], beams=self._count)[0]]
+                yield [(line, None) for line in rewriter.write([batch.texts[row]], beams=self._count)[0]]
             return
         kind = kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
         for first in range(0, len(rows), _BLOCK):
             block = rows[first : first + _BLOCK]
-            texts = [asked.texts[row] for row in block]
-            seeds = [seed_for(self._seed, self.method, asked.query_ids[row]) for row in block]
+            texts = [batch.texts[row] for row in block]
+            seeds = [seed_for(self._seed, self.method, batch.query_ids[row]) for row in block]
             for by_kind in self._drawn(writer, texts, seeds):
                 turns = zip_longest(*by_kind, fillvalue="")
                 yield [(line, kind) for turn in turns for line, kind in zip(turn, self._kinds, strict=True) if line]
@@ -125,12 +125,12 @@ class RewriteReformulator:
         prompts = [load_prompt(kind) for kind in self._kinds]
         for text, seed in zip(texts, seeds, strict=True):
             # A small model is asked for one reformulation and, unlike an endpoint, not for JSON.
-            asked = f"Query: {' '.join(text.split())}\nAnswer with one reformulation and nothing else."
+            request = f"Query: {' '.join(text.split())}\nAnswer with one reformulation and nothing else."
             shown = [
-                writer.shown([{"role": "system", "content": one.system}, {"role": "user", "content": asked}])
-                for one in prompts
+                writer.shown([{"role": "system", "content": prompt.system}, {"role": "user", "content": request}])
+                for prompt in prompts
             ]
             yield [
-                [clean(one) for one in writer.sample(prompt, self._samples, seed + at, self._sampling)]
+                [clean(text) for text in writer.sample(prompt, self._samples, seed + at, self._sampling)]
                 for at, prompt in enumerate(shown)
             ]

@@ -118,20 +118,20 @@ class RulesFilter:
         """Return one value for each candidate: the first rule that the candidate breaks, or None if it breaks none."""
         # The model of names is for English.
         certainty = self.certainty if self.language in ("any", "en") else math.inf
-        known: dict[str, _Original] = {}
-        kept: set[tuple[int, str]] = set()
+        originals_by_text: dict[str, _Original] = {}
+        passed: set[tuple[int, str]] = set()
         reasons: list[str | None] = []
         for text, candidate, row in zip(originals, candidates, rows, strict=True):
-            original = known.get(text)
+            original = originals_by_text.get(text)
             if original is None:
-                original = known[text] = _Original(text, certainty)
+                original = originals_by_text[text] = _Original(text, certainty)
             words = tokens(candidate)
             normal = (row, " ".join(words))
             reason = self._broken(original, candidate, words, normal[1])
-            if reason is None and not self.duplicates and normal in kept:
+            if reason is None and not self.duplicates and normal in passed:
                 reason = DUPLICATE
             if reason is None:
-                kept.add(normal)
+                passed.add(normal)
             reasons.append(reason)
         return reasons
 

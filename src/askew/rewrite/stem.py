@@ -79,8 +79,8 @@ def mark_consonant_y(word: str) -> str:
 
 def region_after(word: str, start: int = 0) -> int:
     """The start of the region after the first consonant that follows a vowel, or else the length of the word."""
-    found = _REGION.match(word, start)
-    return found.end() if found else len(word)
+    match = _REGION.match(word, start)
+    return match.end() if match else len(word)
 
 
 def has_vowel(word: str) -> bool:
@@ -248,38 +248,38 @@ class StemReformulator:
         """Return the stemmer, its version, and the version of the splitting into words."""
         return {"stemmer": self._name, "version": self._version, "words": _VERSION}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """One candidate for each query in which a stem differs from its word."""
-        found = Candidates()
+        candidates = Candidates()
         # Queries share most of their words, so each distinct word is stemmed once.
         stems: dict[str, str] = {}
-        for row, text in enumerate(asked.texts):
+        for row, text in enumerate(batch.texts):
             words = words_of(text)
-            for one in words:
-                if one not in stems:
-                    owner = one.removesuffix("'s")
-                    stems[one] = owner if "'" in owner else self._stem(owner) or owner
-            changed = [stems[one] for one in words]
+            for typed in words:
+                if typed not in stems:
+                    owner = typed.removesuffix("'s")
+                    stems[typed] = owner if "'" in owner else self._stem(owner) or owner
+            changed = [stems[typed] for typed in words]
             if not words:
-                found.reject("nothing found")
+                candidates.reject("nothing found")
             elif changed == words:
-                found.reject(SAME)
+                candidates.reject(SAME)
             else:
-                found.add(row, " ".join(changed))
-        return found
+                candidates.add(row, " ".join(changed))
+        return candidates
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text, lower-cased. An apostrophe between two letters belongs to the word, and is written ``'``."""
-    lowered, found, end = text.lower(), list[str](), 0
-    for one in word(text):
-        start = lowered.index(one, end)
-        if found and start == end + 1 and lowered[end] in _APOSTROPHES:
-            found[-1] += f"'{one}"
+    lowered, words, end = text.lower(), list[str](), 0
+    for part in word(text):
+        start = lowered.index(part, end)
+        if words and start == end + 1 and lowered[end] in _APOSTROPHES:
+            words[-1] += f"'{part}"
         else:
-            found.append(one)
-        end = start + len(one)
-    return found
+            words.append(part)
+        end = start + len(part)
+    return words
 
 
 def krovetz() -> StemReformulator:

@@ -119,7 +119,7 @@ def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:
         subjects=_keys(agreement.get("subjects", [])),
         verbs={key_of(verb): str(plural) for verb, plural in agreement.get("verbs", {}).items()},
         contractions={key_of(end): str(plural) for end, plural in agreement.get("contractions", {}).items()},
-        remove={part: tuple(key_of(one) for one in line.split()) for part, line in data.get("remove", {}).items()},
+        remove={part: tuple(key_of(term) for term in line.split()) for part, line in data.get("remove", {}).items()},
         hash=fingerprint({part: data.get(part) for part in _PARTS}, length=12),
     )
 
@@ -165,15 +165,15 @@ class SwapReformulator:
         groups: GroupsLike | None = None,
     ) -> None:
         self._mode, self._counted = mode, () if groups is None else Groups.of(groups).names
-        found = load_swaps(pairs or DEFAULT_PAIRS)
-        self._fits = not self._counted or set(found.groups) <= set(self._counted)
+        swaps = load_swaps(pairs or DEFAULT_PAIRS)
+        self._fits = not self._counted or set(swaps.groups) <= set(self._counted)
         if pairs is not None and not self._fits:
             raise ConfigError(
-                f"swap: the list of word pairs {found.name!r} exchanges words of the groups "
-                f"{' and '.join(found.groups)}, but the counted groups are {', '.join(self._counted)}; give a list "
+                f"swap: the list of word pairs {swaps.name!r} exchanges words of the groups "
+                f"{' and '.join(swaps.groups)}, but the counted groups are {', '.join(self._counted)}; give a list "
                 "with words of two of the counted groups"
             )
-        self._rewriter = Rewriter(found, names)
+        self._rewriter = Rewriter(swaps, names)
 
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the candidates, with the pairs identified by their content."""
@@ -182,27 +182,27 @@ class SwapReformulator:
         lexicon = self._rewriter.lexicon
         return {"mode": self._mode, "pairs": f"{lexicon.name}@{lexicon.hash}", "names": self._rewriter.names}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """One candidate for each mode that changes the query."""
-        found = Candidates()
+        candidates = Candidates()
         if not self._fits:
-            found.reject(f"no list of word pairs for the groups {' and '.join(self._counted)}", len(asked))
-            return found
+            candidates.reject(f"no list of word pairs for the groups {' and '.join(self._counted)}", len(batch))
+            return candidates
         modes = _MODES if self._mode == "all" else (self._mode,)
-        for row, text in enumerate(asked.texts):
+        for row, text in enumerate(batch.texts):
             original = one_line(unicodedata.normalize("NFC", text))
             made = [self._rewriter.rewrite(original, mode) for mode in modes]
-            if all(one in ("", original) for one in made):
-                found.reject("nothing found")
+            if all(version in ("", original) for version in made):
+                candidates.reject("nothing found")
                 continue
-            for at, one in enumerate(made):
-                if one in ("", original):
-                    found.reject(SAME if one else "nothing left")
-                elif one in made[:at]:
-                    found.reject("same as another")
+            for at, version in enumerate(made):
+                if version in ("", original):
+                    candidates.reject(SAME if version else "nothing left")
+                elif version in made[:at]:
+                    candidates.reject("same as another")
                 else:
-                    found.add(row, one)
-        return found
+                    candidates.add(row, version)
+        return candidates
 
 
 class Rewriter:
@@ -226,7 +226,7 @@ class Rewriter:
         self._blocks = _block_patterns(lexicon)
         # Most queries name no group, and a check of their words is faster than the patterns.
         listed = [*lexicon.swaps, *lexicon.remove.get("nouns", ()), *lexicon.remove.get("attributes", ())]
-        self._hints = frozenset(one for term in listed for one in word(term)[:1])
+        self._hints = frozenset(first_word for term in listed for first_word in word(term)[:1])
 
     def rewrite(self, text: str, mode: str) -> str:
         """Rewrite a text in one of the modes; unchanged if nothing applies. The text has single blanks only."""
@@ -260,7 +260,7 @@ class Rewriter:
         text, old = match.string, match.group()
         if key in self.lexicon.pronouns or not old[0].isupper() or old.isupper():
             return False
-        if not any(one.group()[0].islower() for one in _WORD.finditer(text)):
+        if not any(match.group()[0].islower() for match in _WORD.finditer(text)):
             return False
         after, before = _NEXT_WORD.match(text, match.end()), _LAST_WORD.search(text[: match.start()])
         if after and after[1][0].isupper():
@@ -295,12 +295,12 @@ class Rewriter:
 
     def _removals(self, text: str) -> dict[tuple[int, int], str]:
         """Remove the blocks that name a group, except blocks with a word to keep."""
-        kept = [match.span() for match in self._terms.finditer(text) if self._is_kept(match)]
+        spans = [match.span() for match in self._terms.finditer(text) if self._is_kept(match)]
         edits: dict[tuple[int, int], str] = {}
         for pattern in self._blocks:
             for block in pattern.finditer(text):
                 start, end = block.span("block")
-                if not any(start < stop and begin < end for begin, stop in [*kept, *edits]):
+                if not any(start < stop and begin < end for begin, stop in [*spans, *edits]):
                     edits[start, end] = ""
         return edits
 
@@ -347,10 +347,10 @@ def _cased(new: str, old: str) -> str:
 
 def _with_articles(old: str, new: str) -> str:
     """Adapt each article to the word that now follows it; an article and word of the old text stay."""
-    known = {key_of(f"{match[1]} {match[3]}") for match in _ARTICLE.finditer(old)}
+    present = {key_of(f"{match[1]} {match[3]}") for match in _ARTICLE.finditer(old)}
 
     def fitting(match: re.Match[str]) -> str:
-        if key_of(f"{match[1]} {match[3]}") in known:
+        if key_of(f"{match[1]} {match[3]}") in present:
             return match.group()
         following = key_of(match[3])
         right = "an" if _VOWEL.match(following) and not _NO_VOWEL.match(following) else "a"

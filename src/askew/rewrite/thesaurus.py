@@ -73,20 +73,22 @@ class WordNetFiles:
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
-        wanted = [*_NEEDED, *(f"{part}.exc" for part in _PARTS)]
+        file_names = [*_NEEDED, *(f"{part}.exc" for part in _PARTS)]
         try:
             if self.place.suffix == ".zip":
                 with zipfile.ZipFile(self.place) as archive:
                     names = {PurePosixPath(name).name: name for name in archive.namelist()}
-                    found = {name: archive.read(names[name]) for name in wanted if name in names}
+                    contents = {name: archive.read(names[name]) for name in file_names if name in names}
             else:
-                found = {name: (self.place / name).read_bytes() for name in wanted if (self.place / name).is_file()}
+                contents = {
+                    name: (self.place / name).read_bytes() for name in file_names if (self.place / name).is_file()
+                }
         except (OSError, zipfile.BadZipFile) as error:
             raise DataError(f"wordnet: {self.place} cannot be read ({error})") from None
-        missing = [name for name in _NEEDED if name not in found]
+        missing = [name for name in _NEEDED if name not in contents]
         if missing:
             raise DataError(f"wordnet: {self.place} lacks the file {missing[0]}")
-        return found
+        return contents
 
     @cached_property
     def digest(self) -> str:
@@ -152,9 +154,9 @@ class WordNetReformulator:
         stop_words = question_rules().hash
         return {"topn": self._topn, "mode": self._mode, "wordnet": self._wordnet.digest, "stop_words": stop_words}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
-        return use_synonyms(asked, self._synonyms, self._mode)
+        return use_synonyms(batch, self._synonyms, self._mode)
 
     def _synonyms(self, word: str) -> list[str]:
         if word in self._stop_words:
@@ -184,9 +186,9 @@ class ThesaurusReformulator:
         """Return everything that determines the candidates, with the file identified by its content."""
         return {"topn": self._topn, "mode": self._mode, "entries": fingerprint(self._entries)}
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
+    def reformulate(self, batch: QueryBatch) -> Candidates:
         """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
-        return use_synonyms(asked, self._synonyms, self._mode, self._longest)
+        return use_synonyms(batch, self._synonyms, self._mode, self._longest)
 
     def _synonyms(self, phrase: str) -> list[str]:
         return first_with_other_stems(phrase, self._entries.get(phrase, []), self._topn)
@@ -211,7 +213,7 @@ def read_thesaurus(path: Path) -> Entries:
         if not line.strip():
             continue
         head, tab, rest = line.partition("\t")
-        synonyms = [one.strip() for one in rest.replace("\t", ",").split(",") if one.strip()]
+        synonyms = [synonym.strip() for synonym in rest.replace("\t", ",").split(",") if synonym.strip()]
         words = word(head)
         if not tab or not words or not synonyms:
             raise DataError(f"{place(path, number)}: expected a word, a tab and its synonyms separated by commas")

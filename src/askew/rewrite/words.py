@@ -64,19 +64,19 @@ def readings(text: str) -> frozenset[str]:
     return frozenset([*_strict(pieces), *_loose(pieces)])
 
 
-def has_numbers(text: str, wanted: frozenset[str]) -> bool:
+def has_numbers(text: str, needed: frozenset[str]) -> bool:
     """Whether all of these numbers are in a text, in any notation."""
-    return wanted <= readings(text)
+    return needed <= readings(text)
 
 
-def adds_number(text: str, known: frozenset[str]) -> bool:
+def adds_number(text: str, allowed: frozenset[str]) -> bool:
     """Whether a text has a number in digits that is not among the known ones; "mp3" has none.
 
     Spelled-out numbers that are added are mostly harmless: "are they the same or two different things".
     """
     pieces = _UNGLUED.findall(_numbers_plain(text))
     return any(
-        piece[0].isdecimal() and known.isdisjoint(_stands_for(piece, follows))
+        piece[0].isdecimal() and allowed.isdisjoint(_stands_for(piece, follows))
         for piece, follows in zip(pieces, [*pieces[1:], ""], strict=False)
     )
 
@@ -133,10 +133,10 @@ def _loose(pieces: list[str]) -> Iterator[str]:
 def _stands_for(piece: str, follows: str) -> list[str]:
     """Return the values of a number: its own, those of a list such as 2,4, 1950 for the 50s, 18 for the 1700s."""
     value = _digits(piece)
-    found = [value, *piece.split(",")]
+    forms = [value, *piece.split(",")]
     if follows == "s" and len(value) in (2, 4):
-        found += [value[2:] or "19" + value, str(int(value[:2]) + 1)]
-    return found
+        forms += [value[2:] or "19" + value, str(int(value[:2]) + 1)]
+    return forms
 
 
 def _digits(piece: str) -> str:
@@ -187,13 +187,13 @@ def names(text: str) -> frozenset[str]:
     """
     if text.islower() or text.isupper():
         return frozenset()
-    found = cased_words(text)
-    starts = [i == 0 or found[i - 1] in SENTENCE_ENDS for i in range(len(found))]
-    inside = [w for w, first in zip(found, starts, strict=True) if not first and w != "I"]
+    cased = cased_words(text)
+    starts = [i == 0 or cased[i - 1] in SENTENCE_ENDS for i in range(len(cased))]
+    inside = [w for w, first in zip(cased, starts, strict=True) if not first and w != "I"]
     # The capitals of a headline do not mark names.
-    if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside) or not any(w[0].islower() for w in found):
+    if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside) or not any(w[0].islower() for w in cased):
         return frozenset()
-    following = zip(found, starts, [*found[1:], ""], strict=True)
+    following = zip(cased, starts, [*cased[1:], ""], strict=True)
     return frozenset(this.casefold() for this, first, follows in following if _is_name(this, first, follows))
 
 
@@ -249,11 +249,11 @@ class LanguageCheck:
     def __init__(self, language: str) -> None:
         if language not in _known():
             raise UnknownName("language", language, [*languages(), "any"], "the rules filter")
-        wanted = _known()[language]
-        self._scripts = frozenset(wanted["scripts"])
+        own = _known()[language]
+        self._scripts = frozenset(own["scripts"])
         self._rivals = [
             code for code, facts in _known().items()
-            if "words" in facts and "words" in wanted and facts["scripts"] == wanted["scripts"]
+            if "words" in facts and "words" in own and facts["scripts"] == own["scripts"]
         ]  # fmt: skip
         self._wanted = self._rivals.index(language) if self._rivals else 0
         self._speakers = _speakers(tuple(self._rivals))
@@ -280,11 +280,11 @@ class LanguageCheck:
 @cache
 def _speakers(codes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     """Return, for each function word and letter, the languages that have it."""
-    found: dict[str, set[int]] = {}
+    languages: dict[str, set[int]] = {}
     for i, code in enumerate(codes):
         for piece in [*_known()[code]["words"].split(), *_known()[code].get("letters", "")]:
-            found.setdefault(piece, set()).add(i)
-    return {piece: tuple(sorted(owners)) for piece, owners in found.items()}
+            languages.setdefault(piece, set()).add(i)
+    return {piece: tuple(sorted(owners)) for piece, owners in languages.items()}
 
 
 @cache
