@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.search import lucene
-from askew.search.bm25 import postings as bounds
+from askew.search.bm25 import index as bounds
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
-from askew.search.bm25.index import Index
-from askew.search.bm25.postings import MODELS, Bm25, Qld, shorten
+from askew.search.bm25.index import MODELS, Bm25, Index, Qld, shorten
 from askew.search.bm25.ranker import Bm25Ranker
 
 WORDS = [f"w{i}" for i in range(12)]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,14 +13,13 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.data.documents import read_documents
-from askew.search import disk as blocks
 from askew.search.bm25 import build
 from askew.search.bm25 import build as shards
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index, merge_shards
 from askew.search.bm25.index import Index
 from askew.search.bm25.ranker import Bm25Ranker
-from askew.search.disk import BlockWriter, StoredTexts, describe_file, keeping_texts
+from askew.search.disk import StoredTexts, keeping_texts
 
 MSMARCO = Path(__file__).resolve().parents[3] / "shared" / "data" / "msmarco_dl1920"
 WORDS = [*(f"w{i}" for i in range(12)), "naïve", "Ωmega", "日本", "don't", "the"]
@@ -189,15 +187,3 @@ def test_a_killed_merge_leaves_no_index_and_can_be_done_again(tmp_path, dies_at)
     merge_shards(parts, out)
     build_index([table(texts)], tmp_path / "whole")
     assert files(out) == files(tmp_path / "whole")
-
-
-@given(st.lists(st.binary(max_size=200), max_size=12), st.sampled_from([16, 64]))
-def test_checksums_computed_while_writing_are_those_of_the_file(tmp_path_factory, pieces, size):
-    path = tmp_path_factory.mktemp("blocks") / "file"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", size)
-        with BlockWriter(path) as file:
-            for piece in pieces:
-                file.write(np.frombuffer(piece, np.uint8))
-        assert file.known == describe_file(path)
-    assert path.read_bytes() == b"".join(pieces)

@@ -3,7 +3,7 @@
 A criterion joins comparisons of numbers with ``and``, ``or`` and ``not``. Numbers are literals, names, ``+ - * /`` and
 ``abs``, ``min`` and ``max``. Names are ``refined`` and ``original``, or RePair's ``refined_q_metric`` and
 ``original_q_metric``. Comparisons cannot be chained. Types are checked before the computation: each part is a number or
-a truth value. A criterion becomes the steps of a small stack machine that computes with whole columns.
+a truth value. Whole columns are computed at once.
 
 A comparison with an undefined number (a missing score, a division by zero) is unknown. ``true or unknown`` is true and
 ``false and unknown`` is false. A criterion with an unknown result is not met.
@@ -15,10 +15,10 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -36,31 +36,12 @@ CRITERIA = {
 LONGEST = 1000
 NAMES = {"refined": "refined", "refined_q_metric": "refined", "original": "original", "original_q_metric": "original"}
 _NUMBER, _TRUTH = "a number", "true or false"
+# A truth value is 1 or 0, so that "and" is the minimum, "or" the maximum, and an unknown one lies between them.
+_UNKNOWN = 0.5
 
 
-class _Truth(NamedTuple):
-    """A column of truth values: where it is true and where it is false. If neither, the value is unknown."""
-
-    yes: Any
-    no: Any
-
-
-def _not(value: _Truth) -> _Truth:
-    return _Truth(value.no, value.yes)
-
-
-def _and(left: _Truth, right: _Truth) -> _Truth:
-    return _Truth(np.logical_and(left.yes, right.yes), np.logical_or(left.no, right.no))
-
-
-def _or(left: _Truth, right: _Truth) -> _Truth:
-    return _Truth(np.logical_or(left.yes, right.yes), np.logical_and(left.no, right.no))
-
-
-def _compare(operator: Callable[[Any, Any], Any], left: Any, right: Any) -> _Truth:
-    known = ~(np.isnan(left) | np.isnan(right))
-    holds = operator(left, right)
-    return _Truth(holds & known, ~holds & known)
+def _compare(operator: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    return np.where(np.isnan(left) | np.isnan(right), _UNKNOWN, operator(left, right))
 
 
 def _divide(left: Any, right: Any) -> Any:
@@ -76,8 +57,6 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 # By name, and by whether there are several values.
 _CALLS = {("abs", False): np.abs, ("min", True): np.minimum, ("max", True): np.maximum}
-# A number, a name, or a function with the number of values that it takes from the stack.
-_Step = float | str | tuple[Callable[..., Any], int]
 
 
 @dataclass(frozen=True)
@@ -85,7 +64,7 @@ class Criterion:
     """A criterion on a refined and an original score. Two criteria with the same text are equal."""
 
     text: str
-    steps: tuple[_Step, ...] = field(compare=False)
+    tree: ast.expr = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Criterion:
@@ -93,11 +72,12 @@ class Criterion:
         if len(text) > LONGEST:
             raise ConfigError(f"criterion: expected at most {LONGEST} characters, found {len(text)}", code="too-long")
         begin = len(text) - len(text.lstrip())
-        steps: list[_Step] = []
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # Python only warns of 1and
-                _add_steps(ast.parse(re.sub(r"\s", " ", text[begin:]), mode="eval").body, _TRUTH, steps)
+                criterion = cls(text, ast.parse(re.sub(r"\s", " ", text[begin:]), mode="eval").body)
+            # To compute it once checks it.
+            criterion.met(np.ones(1), np.ones(1))
         except SyntaxError as error:
             at = begin + (error.offset or len(text) - begin + 1)  # 0 at the end of the text
             raise ConfigError(
@@ -106,57 +86,48 @@ class Criterion:
         except (ValueError, RecursionError, MemoryError):
             message = f"criterion {text[:100]!r}: expected fewer nested parts and no NUL character"
             raise ConfigError(message, code="bad-criterion") from None
-        return cls(text, tuple(steps))
+        return criterion
 
     def met(self, refined: Floats, original: Floats) -> Flags:
         """Whether each pair of scores meets the criterion."""
         columns = {"refined": np.asarray(refined, np.float64), "original": np.asarray(original, np.float64)}
-        stack: list[Any] = []
         with np.errstate(all="ignore"):
-            for step in self.steps:
-                if isinstance(step, tuple):
-                    function, count = step
-                    stack[-count:] = [function(*stack[-count:])]
-                else:
-                    stack.append(columns[step] if isinstance(step, str) else step)
-        return np.array(np.broadcast_to(stack.pop().yes, columns["refined"].shape))
+            return np.array(np.broadcast_to(_computed(self.tree, _TRUTH, columns) == 1, columns["refined"].shape))
 
 
-def _add_steps(node: ast.expr, kind: str, steps: list[_Step]) -> None:
-    """Add the steps of a part that must be of this kind. A SyntaxError has the place of anything else."""
+def _computed(node: ast.expr, kind: str, columns: Mapping[str, Floats]) -> Any:
+    """The values of a part that must be of this kind. A SyntaxError has the place of anything else."""
     operands: Sequence[ast.expr] = ()
-    found = needed = _NUMBER
-    applied: list[_Step] = []
+    actual = needed = _NUMBER
+    function: Callable[..., Any]
     match node:
         case ast.BoolOp(op=operator, values=operands):
-            found = needed = _TRUTH
-            applied = [(_and if isinstance(operator, ast.And) else _or, 2)] * (len(operands) - 1)
+            actual = needed = _TRUTH
+            function = np.minimum if isinstance(operator, ast.And) else np.maximum
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            found = needed = _TRUTH
-            operands, applied = [operand], [(_not, 1)]
+            actual = needed = _TRUTH
+            operands, function = [operand], partial(np.subtract, 1.0)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            operands, applied = [operand], [(np.negative, 1)] * isinstance(sign, ast.USub)
+            operands, function = [operand], np.negative if isinstance(sign, ast.USub) else np.positive
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _ARITHMETIC:
-            operands, applied = [left, right], [(_ARITHMETIC[type(operator)], 2)]
+            operands, function = [left, right], _ARITHMETIC[type(operator)]
         case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
-            found, operands = _TRUTH, [left, right]
-            applied = [(partial(_compare, _COMPARISONS[type(operator)]), 2)]
+            actual, operands, function = _TRUTH, [left, right], partial(_compare, _COMPARISONS[type(operator)])
         case ast.Compare(comparators=[_, following, *_]):
             raise _refused("comparisons cannot be chained: join them with 'and'", following)
         case ast.Call(func=ast.Name(id=name), args=[_, *more] as operands, keywords=[]) if (name, bool(more)) in _CALLS:
-            applied = [(_CALLS[name, True], 2)] * len(more) if more else [(np.abs, 1)]
+            function = _CALLS[name, bool(more)]
         case ast.Name(id=name) if name in NAMES:
-            applied = [NAMES[name]]
+            function = partial(columns.__getitem__, NAMES[name])
         case ast.Constant(value=int() | float() as value) if type(value) is not bool and value <= sys.float_info.max:
-            applied = [float(value)]
+            function = partial(np.float64, value)
         case _:
             known = f"{', '.join(NAMES)}, abs(number), min(numbers) or max(numbers)"
             raise _refused(f"expected a comparison, a finite number, {known}, found {ast.unparse(node)[:30]!r}", node)
-    if found != kind:
-        raise _refused(f"expected {kind}, found {found}", node)
-    for operand in operands:
-        _add_steps(operand, needed, steps)
-    steps += applied
+    if actual != kind:
+        raise _refused(f"expected {kind}, found {actual}", node)
+    values = [_computed(operand, needed, columns) for operand in operands]
+    return reduce(function, values) if len(values) > 1 else function(*values)
 
 
 def _refused(problem: str, node: ast.expr) -> SyntaxError:

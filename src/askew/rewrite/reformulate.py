@@ -30,8 +30,7 @@ from askew.models.find import has_smollm
 from askew.rewrite.equivalence import EquivalenceFilter
 from askew.rewrite.words import tokens
 from askew.search.bm25.analyze import Analyzer
-from askew.search.bm25.index import Index
-from askew.search.bm25.postings import term_totals
+from askew.search.bm25.index import Index, term_totals
 from askew.search.disk import StoredTexts
 from askew.search.retrieve import index as index_documents
 from askew.search.retrieve import make_ranker, queries_of

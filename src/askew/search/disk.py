@@ -11,7 +11,7 @@ import json
 import shlex
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,45 +44,6 @@ def describe_file(path: Path) -> Known:
     with path.open("rb") as file:
         sums = [f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK), b"")]
     return {"size": path.stat().st_size, "blocks": "".join(sums)}
-
-
-class BlockWriter:
-    """Writes a file and computes its checksums on the way. ``known`` equals the result of ``describe_file``."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._sums: list[str] = []
-        self._size, self._room, self._sum = 0, BLOCK, 0
-
-    def write(self, array: Any) -> None:
-        """Append the bytes of an array."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        self._file.write(data)
-        self._size += len(data)
-        at = 0
-        while at < len(data):
-            part = data[at : at + self._room]
-            self._sum = zlib.crc32(part, self._sum)
-            at, self._room = at + len(part), self._room - len(part)
-            if not self._room:
-                self._end_block()
-
-    def _end_block(self) -> None:
-        self._sums.append(f"{self._sum:08x}")
-        self._room, self._sum = BLOCK, 0
-
-    def __enter__(self) -> BlockWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._room < BLOCK:
-            self._end_block()
-        self._file.close()
-
-    @property
-    def known(self) -> Known:
-        """The size and checksums of the file, after it is closed."""
-        return {"size": self._size, "blocks": "".join(self._sums)}
 
 
 def is_lazy(known: Known) -> bool:
@@ -235,13 +196,11 @@ def new_folder(folder: Path) -> Path:
     return folder
 
 
-def write_header(
-    folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any], known: Mapping[str, Known] | None = None
-) -> None:
-    """Write the header, which makes the folder an index. Files that are not ``known`` are read for their checksums."""
+def write_header(folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any]) -> None:
+    """Write the header, which makes the folder an index."""
     names = [*files, *([TEXTS, TEXT_OFFSETS] if (folder / TEXTS).exists() else [])]
-    all_known = {name: (known or {}).get(name) or describe_file(folder / name) for name in names}
-    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": all_known})
+    known = {name: describe_file(folder / name) for name in names}
+    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": known})
 
 
 def write_sealed(path: Path, header: dict[str, Any]) -> None:

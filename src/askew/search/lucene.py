@@ -19,7 +19,7 @@ import pyarrow as pa
 from askew.core.errors import MissingExtra
 from askew.core.plugins import NotNegative, Share
 from askew.core.ranking import Hits
-from askew.search.bm25.postings import Bm25
+from askew.search.bm25.index import Bm25
 from askew.search.common import check_k, query_texts
 from askew.search.disk import batches_of, finish_index, new_folder, open_header, read_strings
 

@@ -24,7 +24,7 @@ from askew.core.plugins import Count, OneOf
 from askew.core.protocols import RankerPlugin
 from askew.core.ranking import Hits
 from askew.models import MINILM, halving, identify, load_model
-from askew.search.bm25.postings import Weights, write_weights
+from askew.search.bm25.index import Weights, write_weights
 from askew.search.bm25.search import MOST, BagSearcher, distinct_bags
 from askew.search.common import TopK, check_k, join_hits, one_word, query_texts, ranked
 from askew.search.disk import (

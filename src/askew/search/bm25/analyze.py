@@ -17,8 +17,7 @@ from askew.core.compiled import compiled
 from askew.core.errors import UnknownName
 from askew.core.plugins import load, names
 from askew.core.porter import stems
-from askew.search.bm25.wordbreak import read_tokens
-from askew.search.bm25.wordtable import WordTable
+from askew.search.bm25.wordbreak import WordTable, read_tokens
 
 # Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
 _STOP_WORDS_LINE = """a an and are as at be but by for if in into is it no not of on or such that the their then there

@@ -30,8 +30,6 @@ from askew.search.bm25.index import ARRAYS, KIND, STRINGS, Index
 from askew.search.disk import (
     TEXT_OFFSETS,
     TEXTS,
-    BlockWriter,
-    Known,
     check_file,
     dtype_of,
     flat,
@@ -86,11 +84,11 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
             shard.number = pc.index_in(shard.terms, value_set=terms).to_numpy().astype(np.int32)
         write_strings(out / "terms.arrow", terms)
         write_strings(out / "doc_ids.arrow", doc_ids)
-        known = _write_arrays(shards, len(terms), out, pool, all(has_texts))
+        _write_arrays(shards, len(terms), out, pool, all(has_texts))
     headers = [shard.header for shard in shards]
     facts: dict[str, Any] = {name: sum(header[name] for header in headers) for name in _SUMS}
     facts |= {"analyzer": headers[0]["analyzer"], "terms": len(terms)}
-    write_header(out, KIND, [*ARRAYS, *STRINGS], facts, known)
+    write_header(out, KIND, [*ARRAYS, *STRINGS], facts)
 
 
 class _Shard:
@@ -138,36 +136,29 @@ def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
     return shards
 
 
-def _write_arrays(
-    shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor, has_texts: bool
-) -> dict[str, Known]:
-    known: dict[str, Known] = {}
-
-    def write(name: str, pieces: Iterator[Any]) -> None:
-        with BlockWriter(out / name) as file:
+def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor, has_texts: bool) -> None:
+    def write(name: str, pieces: Iterable[Any]) -> None:
+        with (out / name).open("wb") as file:
             for piece in pieces:
-                file.write(piece)
-        known[name] = file.known
+                piece.tofile(file)
 
     offsets = np.zeros(terms + 1, np.int64)
     for shard in shards:
         offsets[1:] += shard.frequencies(terms)
     offsets = np.cumsum(offsets)
-    write("offsets.i64", iter([offsets]))
+    write("offsets.i64", [offsets])
     write("lengths.i32", (shard.read("lengths.i32") for shard in shards))
-    write("over.i64", iter([_merged_over(shards, offsets)]))
-    with BlockWriter(out / "docs.i32") as docs, BlockWriter(out / "tf.u8") as tf:
+    write("over.i64", [_merged_over(shards, offsets)])
+    with (out / "docs.i32").open("wb") as docs, (out / "tf.u8").open("wb") as tf:
         for some_docs, some_tf in _merged_postings(shards, offsets, pool):
-            docs.write(some_docs)
-            tf.write(some_tf)
-    known |= {"docs.i32": docs.known, "tf.u8": tf.known}
+            some_docs.tofile(docs)
+            some_tf.tofile(tf)
     write("forward_offsets.i64", _joined_offsets(shards, "forward_offsets.i64"))
     write("forward_terms.i32", (shard.number[piece] for shard, piece in _pieces(shards, "forward_terms.i32")))
     write("forward_tf.i32", (piece for _, piece in _pieces(shards, "forward_tf.i32")))
     if has_texts:
         write(TEXTS, (piece for _, piece in _pieces(shards, TEXTS)))
         write(TEXT_OFFSETS, _joined_offsets(shards, TEXT_OFFSETS))
-    return known
 
 
 def _pieces(shards: Sequence[_Shard], name: str) -> Iterator[tuple[_Shard, Any]]:
@@ -417,16 +408,13 @@ class _Part:
         _turn(offsets, docs, tf, over, forward_offsets[:-1].copy(), forward_terms, forward_tf)
         lengths = np.concatenate(self.counts)
         arrays = (offsets, docs, tf, lengths, over, forward_offsets, forward_terms, forward_tf)
-        known = {}
         for name, array in zip(ARRAYS, arrays, strict=True):
-            with BlockWriter(folder / name) as file:
-                file.write(array)
-            known[name] = file.known
+            array.tofile(folder / name)
         write_strings(folder / "terms.arrow", names)
         write_strings(folder / "doc_ids.arrow", doc_ids)
         facts = {"analyzer": self.analyzer, "documents": len(doc_ids), "terms": len(names), "postings": len(docs)}
         facts |= {"tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()), "blank": self.blank}
-        write_header(folder, KIND, [*ARRAYS, *STRINGS], facts, known)
+        write_header(folder, KIND, [*ARRAYS, *STRINGS], facts)
         return folder
 
     def _terms(self) -> tuple[Any, Any, pa.Array]:

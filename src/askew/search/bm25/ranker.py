@@ -17,8 +17,7 @@ from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive, Sha
 from askew.core.ranking import Hits
 from askew.search.bm25.analyze import Analyzer, analyzer_names
 from askew.search.bm25.build import build_index
-from askew.search.bm25.index import Index
-from askew.search.bm25.postings import LENGTHS, MODELS, Bm25, Model, Qld
+from askew.search.bm25.index import LENGTHS, MODELS, Bm25, Index, Model, Qld
 from askew.search.bm25.search import MOST, Bags, BagSearcher, distinct_bags
 from askew.search.common import query_texts
 from askew.search.feedback import (

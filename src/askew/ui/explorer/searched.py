@@ -28,7 +28,7 @@ from askew.pairs.resources import Resources
 from askew.pairs.stages import Keep, ReformulateStage
 from askew.rewrite.equivalence import EquivalenceFilter
 from askew.rewrite.reformulate import FirstPass, make_filter
-from askew.search.bm25.postings import Bm25
+from askew.search.bm25.index import Bm25
 from askew.search.bm25.ranker import Bm25Ranker
 from askew.search.disk import TEXTS, StoredTexts, read_doc_ids, read_header
 from askew.search.retrieve import compose, is_engine, make_ranker
