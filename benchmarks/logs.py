@@ -27,8 +27,7 @@ from log_generator import Planted, SyntheticLog, write_log
 from askew.core.lexicon import load_lexicon
 from askew.logs.definition import LogVocabulary, build_vocabulary, terms
 from askew.logs.pairs import Walk, walk
-from askew.logs.reading import read_log
-from askew.logs.sources import log_sources
+from askew.logs.reading import log_sources, read_log
 from askew.logs.tables import canonical_column
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "logs"))

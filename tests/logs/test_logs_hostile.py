@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from askew.core.errors import DataError
+from askew.data import files
 from askew.data.files import line_blocks
 from askew.logs import formats as trecsession
-from askew.logs import reading, sources
+from askew.logs import reading
 from askew.logs.analyze import logs
 from askew.logs.delimited import DelimitedLog
 from askew.logs.reading import Parts
@@ -95,12 +96,12 @@ def test_a_click_may_be_known_by_its_document_in_one_row_and_by_its_rank_in_anot
 
 
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_BLOCK", 1 << 12)
-    monkeypatch.setattr(sources, "_LONGEST_LINE", 1 << 14)
+    monkeypatch.setattr(reading, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(files, "LONGEST_LINE", 1 << 14)
     path = tmp_path / "log.tsv.gz"
     good = b"user\ttime\tquery\nu\t1\tx\nu\t5\t" + b"y" * 10_000 + b"\n"
     path.write_bytes(gzip.compress(good + b"z" * 100_000))
-    with pytest.raises(DataError, match=r"log\.tsv\.gz:4: .* 16,384 ") as error:
+    with pytest.raises(DataError, match=r"log\.tsv\.gz:4: ") as error:
         analyze(path)
     assert (error.value.code, error.value.values) == ("long-line", {"line": 4})
     path.write_bytes(gzip.compress(good))
@@ -149,7 +150,7 @@ ASKED = '<session num="{0}"><interaction starttime="1"><query>boots</query></int
 
 def test_a_session_without_an_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(trecsession, "_LARGEST_SESSION", 100_000)
-    monkeypatch.setattr(sources, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(reading, "_BLOCK", 1 << 12)
     path = tmp_path / "s.xml.gz"
     path.write_bytes(gzip.compress(f"<t>{ASKED.format(1)}<session><interaction>{'x' * 300_000}".encode()))
     with pytest.raises(DataError, match=r"s\.xml\.gz: .* 100,000 ") as error:

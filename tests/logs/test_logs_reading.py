@@ -366,7 +366,7 @@ def test_the_shape_of_a_value_tells_nothing_of_it():
 def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monkeypatch):
     from log_generator import Planted, SyntheticLog, write_log
 
-    from askew.logs import sources
+    from askew.logs import reading
 
     log = SyntheticLog(Planted(sessions=3000, users=700, queries_per_topic=3), pages=False)
     by_user = write_log(log, tmp_path / "user.tsv", "tsv", "user")
@@ -375,7 +375,7 @@ def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monk
     shuffled = [lines[0], *(lines[1 + i] for i in rng.permutation(len(lines) - 1))]
     any_order = written(tmp_path, b"".join(shuffled), "any.tsv")
     found = [analyze(by_user, "tsv", min_users=2)]
-    monkeypatch.setattr(sources, "_BLOCK", 20_000)
+    monkeypatch.setattr(reading, "_BLOCK", 20_000)
     monkeypatch.setattr("askew.logs.reading._PART_BYTES", 30_000)
     monkeypatch.setattr("askew.logs.reading._IN_MEMORY", 0)
     found.append(analyze(any_order, "tsv", min_users=2, threads=3, folder=tmp_path))

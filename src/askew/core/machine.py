@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
@@ -18,6 +25,19 @@ def threads() -> int:
     """
     said = os.environ.get("NUMBA_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) else cores()
+
+
+def in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
+) -> Iterator[Result]:
+    """Yield the results in the order of the items, with at most ``ahead`` tasks in progress to bound memory use."""
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def home() -> Path | None:

@@ -27,13 +27,19 @@ _TEXTS_OR_NUMBERS = (
 
 
 @contextmanager
-def _opened(path: Path, what: str) -> Iterator[pq.ParquetFile]:
+def readable(otherwise: str) -> Iterator[None]:
+    """Turn Arrow's exceptions for a damaged file into a DataError of one line."""
     try:
-        with pq.ParquetFile(path) as file:
-            yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a damaged column name
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged column name
         first = next(iter(str(error).splitlines()), "no reason given")
-        raise DataError(f"{what} {path}: not a readable Parquet file ({first}); fetch or write it again") from None
+        raise DataError(f"{otherwise} ({first}); fetch or write it again", code="damaged") from None
+
+
+@contextmanager
+def _opened(path: Path, what: str) -> Iterator[pq.ParquetFile]:
+    with readable(f"{what} {path}: not a readable Parquet file"), pq.ParquetFile(path) as file:
+        yield file
 
 
 def parquet_names(path: Path, what: str) -> list[str]:

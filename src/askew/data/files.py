@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +88,7 @@ def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterat
 
 def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines, each with the number of its first line. Memory use does not grow with the file."""
-    return whole_lines(blocks(path, size, meter), LONGEST_LINE, partial(_too_long, path))
+    return _whole_lines(blocks(path, size, meter), path)
 
 
 def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tuple[int, str]]:
@@ -98,7 +97,7 @@ def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tupl
     The file is UTF-8, with or without a byte-order mark. Line ends become line feeds.
     """
     found = _line_feeds(blocks(check_file(path, what), size))
-    for line, block in whole_lines(found, LONGEST_LINE, partial(_too_long, path)):
+    for line, block in _whole_lines(found, path):
         yield line, decode_block(path, line, block)
 
 
@@ -114,21 +113,8 @@ def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _too_long(path: Path, line: int) -> DataError:
-    most = f"{LONGEST_LINE >> 20} MiB"
-    return DataError(
-        f"{place(path, line)}: expected lines of at most {most}; is this the right file?", code="long-line"
-    )
-
-
-def whole_lines(
-    found: Iterable[bytes], longest: int, too_long: Callable[[int], DataError]
-) -> Iterator[tuple[int, bytes]]:
-    """Cut blocks at line ends and return each with the number of its first line.
-
-    A line of more than ``longest`` bytes, as in a gzip bomb, is an error before it fills the memory. ``too_long`` makes
-    the error for a line number.
-    """
+def _whole_lines(found: Iterable[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    """Cut blocks at line ends. A line that is too long, as in a gzip bomb, is an error before it fills the memory."""
     waiting: list[bytes] = []
     line, held = 1, 0
     for block in found:
@@ -141,8 +127,9 @@ def whole_lines(
             waiting, held = [], 0
         waiting.append(block[cut:])
         held += len(block) - cut
-        if held > longest:
-            raise too_long(line)
+        if held > LONGEST_LINE:
+            message = f"expected lines of at most {LONGEST_LINE >> 20} MiB; is this the right file?"
+            raise DataError(f"{place(path, line)}: {message}", code="long-line", line=line)
     if rest := b"".join(waiting):
         yield line, rest
 

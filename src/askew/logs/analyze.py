@@ -17,10 +17,9 @@ from askew.logs import association, effect
 from askew.logs.definition import LOG_DATA, SEVERAL, LogVocabulary, build_vocabulary, canonical
 from askew.logs.numbers import RARE, Privacy, speculates, speculation
 from askew.logs.pairs import LogCounts, TopicsOf, Walk
-from askew.logs.reading import Progress, place_of, read_log
+from askew.logs.reading import MEMORY, LogSource, Progress, log_sources, place_of, read_log
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.logs.settings import LogSettings
-from askew.logs.sources import MEMORY, LogSource, log_sources
 from askew.logs.tables import ENTRIES
 from askew.logs.topics import OTHER, load_topics, topic_table
 from askew.measures.mentions import MentionCounter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pyarrow import json as paj
 
 from askew.core.errors import DataError, place
 from askew.core.protocols import LogBatch, LogFile, LogRows, Rejected
+from askew.data.columns import readable
 from askew.logs.tables import refuse_columns, to_batch, wanted_columns
 
 # The TripClick log (Rekabsaz et al. 2021): JSON Lines, a record for each click.
@@ -235,7 +235,7 @@ class ParquetFormat:
         def parse(block: tuple[int, pa.Table], key: Any) -> LogBatch:
             first, table = block
             # A damaged page may give a table that does not match its schema.
-            with _readable(f"log {where}: there is damage in the rows {first} to {first + table.num_rows - 1}"):
+            with readable(f"log {where}: there is damage in the rows {first} to {first + table.num_rows - 1}"):
                 named = {role: table[name] for role, name in roles.items()}
                 named["line"] = pa.array(np.arange(first, first + table.num_rows))
                 return to_batch(pa.table(named), key, where)
@@ -245,7 +245,7 @@ class ParquetFormat:
     def expected_bytes(self, path: Path, columns: Mapping[str, str] | None = None) -> int:
         """The approximate size of the decompressed columns in bytes, extrapolated from the first rows."""
         opened, roles = _open_parquet(path, columns)
-        with _readable(f"log {path}: its first rows are damaged"):
+        with readable(f"log {path}: its first rows are damaged"):
             first = next(opened.iter_batches(_SAMPLE, columns=sorted(set(roles.values()))), None)
         if first is None or not first.num_rows:
             return 0
@@ -254,7 +254,7 @@ class ParquetFormat:
 
 def _open_parquet(path: Path, columns: Mapping[str, str] | None) -> tuple[pq.ParquetFile, dict[str, str]]:
     """The open file, and the column for each part of a log."""
-    with _readable(f"log {path}: not a complete Parquet file"):
+    with readable(f"log {path}: not a complete Parquet file"):
         opened = pq.ParquetFile(path)
         names = list(opened.schema_arrow.names)
     return opened, wanted_columns(names, columns, str(path))
@@ -265,19 +265,9 @@ def _parquet_blocks(file: pq.ParquetFile, roles: Mapping[str, str], where: str) 
     first = 1
     batches = file.iter_batches(_ROWS, columns=sorted(set(roles.values())))
     while True:
-        with _readable(f"log {where}: there is damage at row {first} or later"):
+        with readable(f"log {where}: there is damage at row {first} or later"):
             batch = next(batches, None)
         if batch is None:
             return
         yield first, pa.Table.from_batches([batch])
         first += batch.num_rows
-
-
-@contextmanager
-def _readable(otherwise: str) -> Iterator[None]:
-    """Turn Arrow's exceptions for a damaged file into a DataError of one line."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
-        first = next(iter(str(error).splitlines()), "no reason given")
-        raise DataError(f"{otherwise} ({first}); fetch or write it again", code="damaged") from None

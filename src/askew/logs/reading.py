@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,13 +16,110 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core import machine
-from askew.core.errors import DataError
-from askew.core.protocols import LogBatch, LogRows
-from askew.data.files import Meter
+from askew.core import plugins as registry
+from askew.core.errors import ConfigError, DataError, check_name
+from askew.core.files import check_file
+from askew.core.machine import in_order
+from askew.core.protocols import LogBatch, LogFormat, LogRows
+from askew.data.files import Meter, blocks, line_blocks, suffix_of
 from askew.logs.effect import CountMentions, reduce_events
 from askew.logs.pairs import LogCounts, Walk, walk
-from askew.logs.sources import LogSource
-from askew.logs.tables import new_key, to_batch
+from askew.logs.tables import new_key, to_batch, wanted_columns
+
+# The sources of a log's rows: files of a registered format, or a table in memory.
+
+MEMORY = "in memory"
+# Assumed expansion of compressed text. It only determines the number of parts.
+_UNPACKED = 6
+_BLOCK = 1 << 24
+_ROWS = 1 << 15
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """A file or a table of a log: its size, the expected memory of its rows, and a function that opens it."""
+
+    where: str
+    size: int
+    expected: int
+    open: Callable[[Meter | None], LogRows]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """The file object that is passed to a format (see ``LogFile``)."""
+
+    path: Path
+    meter: Meter | None = None
+
+    def blocks(self) -> Iterator[bytes]:
+        """The decompressed bytes."""
+        return blocks(self.path, _BLOCK, self.meter)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Blocks of whole lines, each with the number of its first line. A line that is too long raises an error."""
+        return line_blocks(self.path, _BLOCK, self.meter)
+
+
+def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None) -> list[LogSource]:
+    """The sources of a log: the given files, the files of the format in given folders, or a table in memory."""
+    if isinstance(log, str | Path):
+        log = [log]
+    if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
+        return [_table_source(_in_memory(log), columns)]
+    check_name("format", name, registry.names("log_format"), "⟨format⟩")
+    form: LogFormat = registry.build("log_format", name, {})
+    files: list[Path] = []
+    for path in map(Path, log):
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.is_file() and suffix_of(file) in form.endings)
+            if not inside:
+                raise DataError(f"log {path}: expected files ending in {' or '.join(form.endings)}, found none")
+            files += inside
+        else:
+            files.append(check_file(path, "log"))
+    if not files:
+        raise ConfigError("expected a log (a file or a folder of files), found none")
+    return [file_source(path, form, columns) for path in files]
+
+
+def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None = None) -> LogSource:
+    """The source for one file of a format."""
+    size = path.stat().st_size
+    told = getattr(form, "expected_bytes", None)
+    packed = _UNPACKED if path.name.lower().endswith(".gz") else 1
+    expected = size * packed if told is None else told(path, columns)
+    return LogSource(str(path), size, expected, lambda meter: form.read(SourceFile(path, meter), columns))
+
+
+def _in_memory(log: Any) -> pa.Table:
+    """An Arrow table from a data frame of any library, an Arrow table, a dict of columns or a list of dicts."""
+    try:
+        if isinstance(log, Mapping | Sequence):
+            log = pl.DataFrame(log, infer_schema_length=None)
+        elif isinstance(log, pl.LazyFrame):
+            log = log.collect()
+        table = log.to_arrow() if isinstance(log, pl.DataFrame) else pa.table(log)
+    except (pa.ArrowException, pl.exceptions.PolarsError, ValueError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(
+            f"log {MEMORY}: expected a path, a data frame, an Arrow table or rows as dicts, found "
+            f"{type(log).__name__} ({reason})"
+        ) from None
+    if not table.num_rows:
+        raise DataError(f"log {MEMORY}: expected at least one row, found none")
+    return table
+
+
+def _table_source(table: pa.Table, columns: Mapping[str, str] | None) -> LogSource:
+    roles = wanted_columns(table.column_names, columns, f"log {MEMORY}")
+    named = pa.table({role: table[name] for role, name in roles.items()})
+
+    def rows(_: Meter | None) -> LogRows:
+        return LogRows(frozenset(roles), [named.slice(at, _ROWS) for at in range(0, named.num_rows, _ROWS)])
+
+    return LogSource(MEMORY, named.nbytes, named.nbytes, rows)
+
 
 _PART_BYTES = 48 << 20
 _MOST_PARTS = 512
@@ -117,9 +214,6 @@ Progress = Callable[[int, int], None]
 _MOST_TOPICS = 1 << 20
 _FILE = 1 << 40
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
 
 def read_log(
     sources: list[LogSource], how: Walk, *, count: CountMentions | None = None, threads: int | None = None,
@@ -209,19 +303,6 @@ def _reader(
 def place_of(line: int, sources: list[LogSource]) -> str:
     """The file and line of a row, from its line number across all sources."""
     return f"{sources[line // _FILE].where}:{line % _FILE}"
-
-
-def in_order(
-    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
-) -> Iterator[Result]:  # fmt: skip
-    """Yield the results in the order of the items, with at most ``ahead`` tasks in progress to bound memory use."""
-    waiting: deque[Future[Result]] = deque()
-    for item in items:
-        waiting.append(pool.submit(work, item))
-        if len(waiting) >= ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _walk_parts(

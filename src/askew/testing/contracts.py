@@ -386,8 +386,7 @@ def check_log_format(
     ``path`` is a small file of this format with at least one row that can be read. Returns its rows in their stored
     form without ids, so that a test can check their content.
     """
-    from askew.logs.reading import read_rows
-    from askew.logs.sources import file_source
+    from askew.logs.reading import file_source, read_rows
 
     assert isinstance(form, protocols.LogFormat), "see askew.core.protocols.LogFormat"
     assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must be of lower-case letters, digits, hyphens"

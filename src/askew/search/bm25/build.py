@@ -10,9 +10,9 @@ import itertools
 import shutil
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,8 @@ from askew.search.feedback import BLANK
 
 # Postings that are merged at a time.
 _PIECE = 1 << 22
-# Pieces that threads prepare ahead.
-_AHEAD = 2
+# Pieces that threads prepare at a time.
+_AHEAD = 3
 # Header fields that are sums over the shards.
 _SUMS = ("documents", "postings", "tokens", "filled", "blank")
 
@@ -196,17 +196,12 @@ def _merged_postings(shards: Sequence[_Shard], offsets: Any, pool: ThreadPoolExe
     while edges[-1] < len(offsets) - 1:
         stop = int(np.searchsorted(offsets, offsets[edges[-1]] + _PIECE, side="right")) - 1
         edges.append(max(stop, edges[-1] + 1))
-    waiting: deque[Future[tuple[Any, Any]]] = deque()
-    for first, stop in itertools.pairwise(edges):
-        waiting.append(pool.submit(_piece, shards, offsets, first, stop))
-        if len(waiting) > _AHEAD:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    yield from machine.in_order(pool, partial(_piece, shards, offsets), itertools.pairwise(edges), _AHEAD)
 
 
-def _piece(shards: Sequence[_Shard], offsets: Any, first: int, stop: int) -> tuple[Any, Any]:
+def _piece(shards: Sequence[_Shard], offsets: Any, terms: tuple[int, int]) -> tuple[Any, Any]:
     """All postings of some terms of the merged index."""
+    first, stop = terms
     size = int(offsets[stop] - offsets[first])
     docs, tf = np.empty(size, np.int32), np.empty(size, np.uint8)
     cursor = offsets[first:stop] - offsets[first]
@@ -354,26 +349,19 @@ def _read(
     """Yield the terms of documents in order. Several threads analyze a few batches ahead."""
     own = threading.local()
 
-    def read(texts: pa.Array) -> tuple[Ints, Ints, int]:
+    def read(documents: pa.Table) -> tuple[pa.Array, Ints, Ints, int]:
         if not hasattr(own, "reader"):
             own.reader = TermReader(analyzer, vocabulary)
+        texts = flat(documents["text"]).cast(pa.large_string()).fill_null("")
         terms, counts, words = own.reader.read(texts)
         # Only texts without words can be only white space.
         wordless = texts.filter(pa.array(words == 0))
-        return terms, counts, int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
+        blank = int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
+        return flat(documents["doc_id"]).cast(pa.string()), terms, counts, blank
 
-    waiting: list[tuple[pa.Array, Future[tuple[Ints, Ints, int]]]] = []
+    parts = (batch.slice(start, _ROWS) for batch in batches for start in range(0, batch.num_rows, _ROWS))
     with ThreadPoolExecutor(threads) as pool:
-        for batch in batches:
-            for start in range(0, batch.num_rows, _ROWS):
-                part = batch.slice(start, _ROWS)
-                texts = flat(part["text"]).cast(pa.large_string()).fill_null("")
-                waiting.append((flat(part["doc_id"]).cast(pa.string()), pool.submit(read, texts)))
-                if len(waiting) > 2 * threads:
-                    doc_ids, future = waiting.pop(0)
-                    yield doc_ids, *future.result()
-        for doc_ids, future in waiting:
-            yield doc_ids, *future.result()
+        yield from machine.in_order(pool, read, parts, 2 * threads + 1)
 
 
 class _Part:
