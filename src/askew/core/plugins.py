@@ -165,7 +165,19 @@ def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
             hint = f"; did you mean {near[0]!r}?" if near else ""
             has = ", ".join(known) or "none"
             raise ConfigError(f"{who} has no setting {key!r}{hint} (it has: {has})", code="unknown-setting")
-    _check_types(make, settings, who)
+    hints = _hints(make)
+    for key, value in settings.items():
+        members = _members(hints.get(key))
+        allowed = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+        # Only a hint of simple types is checked.
+        is_simple = all(kind in _WORDS or kind is type(None) for kind in allowed)
+        whole_for_any = float in allowed and isinstance(value, int) and not isinstance(value, bool)
+        if is_simple and type(value) not in allowed and not whole_for_any:
+            expected = " or ".join("nothing" if kind is type(None) else _WORDS[kind] for kind in allowed)
+            raise ConfigError(f"{who}: the setting {key!r} should be {expected}, found {value!r}")
+        for limit in (limit for member in members if get_origin(member) is Annotated for limit in get_args(member)[1:]):
+            if isinstance(limit, Between | OneOf) and value is not None and not limit.allows(value):
+                raise ConfigError(f"{who}: the setting {key!r} should be {limit}, found {value!r}")
     return make
 
 
@@ -191,20 +203,6 @@ def _as_toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, str) else str(value)
 
 
-def _check_types(make: Any, settings: dict[str, Any], who: str) -> None:
-    """Refuse a value outside the limits of its annotation, or of another type if the annotated type is simple."""
-    hints = _hints(make)
-    for key, value in settings.items():
-        allowed = _simple(hints.get(key))
-        whole_for_any = float in allowed and isinstance(value, int) and not isinstance(value, bool)
-        if allowed and type(value) not in allowed and not whole_for_any:
-            names = " or ".join("nothing" if kind is type(None) else _WORDS[kind] for kind in allowed)
-            raise ConfigError(f"{who}: the setting {key!r} should be {names}, found {value!r}")
-        for limit in _limits(hints.get(key)):
-            if value is not None and not limit.allows(value):
-                raise ConfigError(f"{who}: the setting {key!r} should be {limit}, found {value!r}")
-
-
 def _hints(make: Any) -> dict[str, Any]:
     """Return the annotations of a plugin's settings; empty if they cannot be read."""
     try:
@@ -222,16 +220,5 @@ def made_type(kind: str, name: str) -> Any:
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
-def _simple(hint: Any) -> tuple[Any, ...]:
-    """Return the types that a hint allows, if all of them are simple; otherwise none, so that nothing is checked."""
-    kinds = tuple(get_args(one)[0] if get_origin(one) is Annotated else one for one in _members(hint))
-    return kinds if all(kind in _WORDS or kind is type(None) for kind in kinds) else ()
-
-
 def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
-
-
-def _limits(hint: Any) -> list[Between | OneOf]:
-    annotated = [one for one in _members(hint) if get_origin(one) is Annotated]
-    return [limit for one in annotated for limit in get_args(one)[1:] if isinstance(limit, Between | OneOf)]

@@ -28,7 +28,6 @@ _Y, _MARKED_Y = ord("y"), ord("Y")
 
 
 def _table(endings: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Endings with their replacements, the longest first."""
     ordered = sorted(endings.items(), key=lambda one: -len(one[0]))
     return [(ending.encode(), new.encode()) for ending, new in ordered]
 
@@ -59,7 +58,6 @@ def stem(word: str) -> str:
 
 @compiled
 def _stem_all(data: Any, offsets: Any) -> Any:
-    """Stem a copy of the words. Return its bytes and the ends of the stems."""
     out, ends = data.copy(), np.empty(len(offsets) - 1, np.int64)
     for row in range(len(ends)):
         ends[row] = _stem(out, offsets[row], offsets[row + 1])
@@ -97,7 +95,15 @@ def _stem(b: Any, start: int, end: int) -> Any:
     if _is_y(b[end - 1]) and _has_vowel(b, start, end - 1):
         b[end - 1] = 105
     end = _replace(b, start, _replace(b, start, end, r1, 1), r1, 2)
-    end = _step_5(b, start, _step_4(b, start, end, r2), r1, r2)
+    if _ends(b, start, end, b"sion") or _ends(b, start, end, b"tion"):
+        end = end - 3 if end - 3 >= r2 else end
+    else:
+        end = _replace(b, start, end, r2, 3)
+    last = end - 1
+    if b[last] == 101 and (last >= r2 or (last >= r1 and not _is_short(b, start, last))):
+        end, last = end - 1, last - 1
+    if _ends(b, start, end, b"ll") and last >= r2:
+        end -= 1
     for at in range(start, end):
         if b[at] == _MARKED_Y:
             b[at] = _Y
@@ -216,18 +222,3 @@ def _is_double(b: Any, start: int, last: int, end: int) -> Any:
     for at in range(last, end):
         same = same and (b[at] == b[at - size] or (_is_y(b[at]) and _is_y(b[at - size])))
     return same
-
-
-@compiled
-def _step_4(b: Any, start: int, end: int, r2: int) -> Any:
-    if _ends(b, start, end, b"sion") or _ends(b, start, end, b"tion"):
-        return end - 3 if end - 3 >= r2 else end
-    return _replace(b, start, end, r2, 3)
-
-
-@compiled
-def _step_5(b: Any, start: int, end: int, r1: int, r2: int) -> Any:
-    at = end - 1
-    if b[at] == 101 and (at >= r2 or (at >= r1 and not _is_short(b, start, at))):
-        end, at = end - 1, at - 1
-    return end - 1 if _ends(b, start, end, b"ll") and at >= r2 else end

@@ -110,7 +110,6 @@ def as_documents(ids: Any, texts: Any) -> pa.Table:
 
 
 def _read_file(path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool) -> Iterator[_Columns]:
-    """Batches of ids and texts of one file. No batch is empty."""
     form = ENDINGS.get(suffix_of(path), "tsv")
     if form != "tsv":
         return (_read_parquet if form == "parquet" else _read_jsonl)(path, fields, meter, titled)

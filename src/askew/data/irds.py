@@ -78,7 +78,6 @@ def irds_judgements(dataset_id: str) -> QrelsFile:
 
 
 def _name(dataset_id: str) -> Path:
-    """The name of the dataset in messages, in place of a file path."""
     return Path(f"irds:{dataset_id}")
 
 

@@ -242,7 +242,6 @@ def _in_folder(folder: Path, role: str | None) -> Iterator[_Found]:
 
 
 def _stem(path: Path) -> str:
-    """The name without .gz and a supported ending."""
     name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
     ending = suffix_of(path)
     return name[: -len(ending)] if ending in _ENDINGS else name

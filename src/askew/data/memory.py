@@ -151,7 +151,6 @@ def _empty(what: str) -> DataError:
 
 
 def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
-    """Convert ``{query: {document: value}}`` to rows."""
     rows = []
     for query, docs in thing.items():
         if not isinstance(docs, Mapping):
@@ -188,5 +187,4 @@ def _table(columns: Mapping[str, list[Any]], what: str) -> pa.Table:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of a library's error message, or the name of the error if the message is empty."""
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -51,7 +51,6 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
 
 
 def _distinct(found: Iterable[Row], path: Path) -> Iterator[Row]:
-    """The rows, while no query id is repeated."""
     seen: set[str] = set()
     for row in found:
         if row[1] in seen:
@@ -129,7 +128,6 @@ def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
 
 
 def _context(said: list[object]) -> str | None:
-    """Join user and time on one line."""
     return " ".join(" ".join(str(value).split()) for value in said) or None
 
 

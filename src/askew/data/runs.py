@@ -43,8 +43,6 @@ _NO_RANK = pl.lit(None, pl.String).alias("rank")
 
 
 class _Names(NamedTuple):
-    """The names that the required columns have in a file."""
-
     query: str
     doc: str
     value: str
@@ -158,7 +156,6 @@ def _is_header(line: str) -> bool:
 
 
 def _find_names(columns: Iterable[str], path: Path) -> _Names:
-    """Find the required columns by name, ignoring case."""
     columns = list(columns)
     known = {name.strip(WHITE).lower(): name for name in reversed(columns)}
     query = next((known[n] for n in _QUERY_NAMES if n in known), None)

@@ -139,7 +139,6 @@ class DelimitedLog:
 
 
 def _lines_of(text: bytes) -> pl.Series:
-    """The lines of a block with their line feeds, without a copy."""
     ended = text if text.endswith(b"\n") else text + b"\n"
     offsets = np.concatenate([[0], np.flatnonzero(np.frombuffer(ended, np.uint8) == _LINE_FEED) + 1])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ended)]

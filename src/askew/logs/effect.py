@@ -133,14 +133,12 @@ def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rank_of(clicked: pl.DataFrame, column: str) -> pl.DataFrame:
-    """The first rank of the clicked document in a list of results."""
     rows = clicked.select("event", "doc", pl.col(column), pl.int_ranges(1, pl.col(column).list.len() + 1).alias("rank"))
     rows = rows.filter(pl.col(column).list.len() > 0).explode(column, "rank")
     return rows.filter(pl.col(column) == pl.col("doc")).group_by("event").agg(pl.col("rank").min().cast(pl.Int64))
 
 
 def _mentions(frame: pl.DataFrame, groups: Sequence[str], count: CountMentions) -> list[pl.Series]:
-    """The mentions of each group on both pages, and whether each page is known."""
     columns = []
     for side in ("before", "after"):
         lists = frame[f"texts_{side}"].fill_null([])

@@ -253,7 +253,6 @@ class ParquetFormat:
 
 
 def _open_parquet(path: Path, columns: Mapping[str, str] | None) -> tuple[pq.ParquetFile, dict[str, str]]:
-    """The open file, and the column for each part of a log."""
     with readable(f"log {path}: not a complete Parquet file"):
         opened = pq.ParquetFile(path)
         names = list(opened.schema_arrow.names)
@@ -261,7 +260,6 @@ def _open_parquet(path: Path, columns: Mapping[str, str] | None) -> tuple[pq.Par
 
 
 def _parquet_blocks(file: pq.ParquetFile, roles: Mapping[str, str], where: str) -> Iterator[tuple[int, pa.Table]]:
-    """Blocks of rows, each with the number of its first row."""
     first = 1
     batches = file.iter_batches(_ROWS, columns=sorted(set(roles.values())))
     while True:

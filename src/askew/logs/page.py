@@ -203,7 +203,6 @@ def report_table(report: LogReport, name: str, brief: bool = False) -> Table | N
 
 
 def _shown(report: LogReport, *names: str) -> list[Markup]:
-    """Those of the tables that have rows, as HTML."""
     made = [report_table(report, name) for name in names]
     return [html_table(one) for one in made if one is not None]
 
@@ -232,7 +231,6 @@ def _row(report: LogReport, table: str, **where: str) -> Row | None:
 
 
 def _with_interval(row: Row, name: str, form: str = "share") -> str:
-    """A value with its interval, where there is one."""
     return " ".join(text for text in _FORMS[form][1](row, name) if text != n.NONE)
 
 

@@ -97,7 +97,6 @@ def walk(log: pl.DataFrame, how: Walk) -> LogCounts:
 
 
 def _with_topics(searches: pl.DataFrame, how: Walk, walked: LogCounts) -> pl.DataFrame:
-    """Give each search its topic and count the topics."""
     topics = searches["topic"].fill_null("") if how.topics is None else how.topics(searches["query"])
     searches = searches.with_columns(topic=topics)
     by_topic = searches.group_by("topic").agg(n=pl.len(), users=pl.col("user").n_unique())
@@ -109,7 +108,6 @@ def _with_topics(searches: pl.DataFrame, how: Walk, walked: LogCounts) -> pl.Dat
 
 
 def _specializing(pairs: pl.DataFrame, vocabulary: LogVocabulary) -> pl.DataFrame:
-    """The pairs whose second query specializes the first, with the added block."""
     first, second = pl.col("first_query"), pl.col("query")
     # A quick test that leaves few pairs: the two queries have the first or the last term in common.
     same_end = pl.any_horizontal(first.str.extract(end) == second.str.extract(end) for end in ("^([^ ]+)", "([^ ]+)$"))
@@ -153,7 +151,6 @@ def _events(log: pl.DataFrame, special: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pages(rows: pl.DataFrame) -> pl.DataFrame:
-    """The first click, the results and the texts of each search, as far as the log has them."""
     filled = {name: pl.col(name).list.len().fill_null(0) > 0 for name in ("click_rank", "results", "texts")}
     values = {}
     if "click_rank" in rows.columns:
@@ -166,7 +163,6 @@ def _pages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _templates(special: pl.DataFrame, vocabulary: LogVocabulary) -> pl.DataFrame:
-    """Template and keyphrase of each specializing reformulation, with the user who made it."""
     parts = split_keyphrases(special["block"], vocabulary)
     texts = special.select("user", "line", "head", "tail").hstack(parts).filter(pl.col("phrase") != "")
     around = [pl.col("head"), pl.col("lead"), pl.lit(KEYPHRASE), pl.col("trail"), pl.col("tail")]

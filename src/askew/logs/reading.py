@@ -93,7 +93,6 @@ def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None =
 
 
 def _in_memory(log: Any) -> pa.Table:
-    """An Arrow table from a data frame of any library, an Arrow table, a dict of columns or a list of dicts."""
     try:
         if isinstance(log, Mapping | Sequence):
             log = pl.DataFrame(log, infer_schema_length=None)

@@ -352,7 +352,6 @@ def _other_times(texts: pl.Series) -> pl.Series:
 
 
 def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
-    """The times in milliseconds, and whether each row has a valid time."""
     kind = column.type
     if _is_text(kind):
         read = parse_times(decoded(_series(column)))
@@ -370,7 +369,6 @@ def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
 
 
 def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
-    """Lists of ranks, and which rows have an invalid rank."""
     if _is_text(column.type):
         # An empty text is no click; 0 is not a rank.
         texts = decoded(_series(column))

@@ -246,7 +246,6 @@ class Generator:
 
 
 def _write_causal(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
-    """Read the prompt once; its cache is repeated for all samples."""
     count = drawn.shape[1]
     read = model(input_ids=prompt, use_cache=True, logits_to_keep=1)
     memory = read.past_key_values

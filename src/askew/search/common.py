@@ -34,10 +34,13 @@ class TopK:
     def hits(self) -> Hits:
         """The k best documents of each query, best first."""
         sizes = np.minimum(self._held, self.k)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        docs, bits = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.uint32)
-        _finish(self._keys, self._held, offsets, docs, bits)
-        return Hits(offsets, docs, bits.view(np.float32))
+        # Beyond the keys that are held, a row may have older ones.
+        self._keys[np.arange(self._keys.shape[1]) >= self._held[:, None]] = 0
+        best = np.sort(self._keys, axis=1)[:, ::-1][np.arange(self._keys.shape[1]) < sizes[:, None]]
+        ordered = (best >> np.uint64(32)).astype(np.uint32)
+        bits = np.where(ordered & _SIGN, ordered ^ _SIGN, ~ordered)
+        docs = (np.uint64(0xFFFFFFFF) - (best & np.uint64(0xFFFFFFFF))).astype(np.int32)
+        return Hits(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), docs, bits.view(np.float32))
 
 
 @compiled(parallel=True)
@@ -58,17 +61,6 @@ def _offer(bits: Any, first: int, k: int, keys: Any, held: Any, floor: Any) -> N
                         row[j] = row[k + j]
                     size, least = k, row[0]
         held[query], floor[query] = size, least
-
-
-@compiled(parallel=True)
-def _finish(keys: Any, held: Any, offsets: Any, docs: Any, bits: Any) -> None:
-    for query in prange(len(held)):
-        ordered, last = keys[query, : held[query]], held[query] - 1
-        sort_ascending(ordered)
-        for i in range(offsets[query + 1] - offsets[query]):
-            high = np.uint32(ordered[last - i] >> np.uint64(32))
-            docs[offsets[query] + i] = np.int32(np.uint64(0xFFFFFFFF) - (ordered[last - i] & np.uint64(0xFFFFFFFF)))
-            bits[offsets[query] + i] = high ^ _SIGN if high & _SIGN else ~high
 
 
 def query_texts(texts: Sequence[str] | pa.Array) -> list[str]:

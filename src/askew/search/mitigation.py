@@ -114,7 +114,6 @@ def _one(scores: Any, groups: Any, docs: Any, targets: Any, order: Any) -> None:
 
 @compiled
 def _following(groups: Any, docs: Any, group: int, start: int) -> int:
-    """The place of the next document of a group."""
     while start < len(docs) and groups[docs[start]] != group:
         start += 1
     return start

@@ -329,7 +329,15 @@ def make_dense_index(
             _encode_dense(encoder, "document", texts, doc_prompt, batch_size).tofile(file)
     width = int(encoder.get_embedding_dimension())
     if faiss:
-        _make_faiss(np.fromfile(folder / _VECTORS, np.float32).reshape(-1, width), faiss, folder / _FAISS)
+        library = _faiss_library()
+        vectors = np.fromfile(folder / _VECTORS, np.float32).reshape(-1, width)
+        try:
+            index = library.index_factory(width, faiss, library.METRIC_INNER_PRODUCT)
+            index.train(vectors)
+        except RuntimeError as error:
+            raise ConfigError(f"faiss: the index {faiss!r} cannot be made ({str(error).splitlines()[-1]})") from None
+        index.add(vectors)
+        library.write_index(index, str(folder / _FAISS))
     facts = {"model": model, "revision": revision, "weights": identify(model, revision), "width": width}
     facts |= {"similarity": _similarity(encoder), "query_prompt": query_prompt, "doc_prompt": doc_prompt}
     files = [_VECTORS, _FAISS] if faiss else [_VECTORS]
@@ -350,8 +358,17 @@ class DenseRanker(_Encoded):
         super().__init__(index, "dense", "dense", [_VECTORS], device)
         self._vectors = self._array(_VECTORS, self.header["width"])
         self._batch = batch_size
-        self._faiss = _open_faiss(self.folder, self.header, nprobe) if search == "faiss" else None
-        self.id += "-faiss" if search == "faiss" else ""
+        self._faiss: Any = None
+        if search == "faiss":
+            if not self.header["faiss"]:
+                do = "build it again with ⟨faiss=HNSW32⟩, or search exactly"
+                raise ConfigError(f"index {self.folder}: built without FAISS; {do}")
+            self._faiss = _faiss_library().read_index(str(self.folder / _FAISS))
+            if hasattr(self._faiss, "nprobe"):
+                self._faiss.nprobe = nprobe
+            if hasattr(self._faiss, "hnsw"):
+                self._faiss.hnsw.efSearch = max(nprobe, self._faiss.hnsw.efSearch)
+            self.id += "-faiss"
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k nearest documents of each text."""
@@ -397,25 +414,3 @@ def _faiss_library() -> Any:
     import faiss
 
     return faiss
-
-
-def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
-    faiss = _faiss_library()
-    try:
-        index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
-        index.train(vectors)
-    except RuntimeError as error:
-        raise ConfigError(f"faiss: the index {factory!r} cannot be made ({str(error).splitlines()[-1]})") from None
-    index.add(vectors)
-    faiss.write_index(index, str(path))
-
-
-def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
-    if not header["faiss"]:
-        raise ConfigError(f"index {folder}: built without FAISS; build it again with ⟨faiss=HNSW32⟩, or search exactly")
-    index = _faiss_library().read_index(str(folder / _FAISS))
-    if hasattr(index, "nprobe"):
-        index.nprobe = nprobe
-    if hasattr(index, "hnsw"):
-        index.hnsw.efSearch = max(nprobe, index.hnsw.efSearch)
-    return index

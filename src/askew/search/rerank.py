@@ -105,7 +105,6 @@ def reorder(
 
 
 def _mitigated(ranked: AnnotatedRun, how: RerankSettings) -> Rankings:
-    """The rankings in the order of a mitigation method."""
     rankings = ranked.rankings
     known = settings_of("mitigation", how.method)
     given: dict[str, Any] = {"targets": how.targets} if "targets" in known or how.targets != EVEN else {}

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -57,7 +57,6 @@ def is_engine(name: str) -> bool:
 
 
 def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
-    """The settings of a replay: the run of a file, and the texts of its queries."""
     path = settings.get("run")
     if not isinstance(path, str | Path):
         return {}
@@ -270,7 +269,14 @@ def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
         for part in parts:
             lines += part.height
             if file is not None:
-                _write_trec(part, file, tag)
+                for name in ("query_id", "doc_id"):
+                    # White space in an id would make it two columns.
+                    wrong = part.filter(pl.col(name).str.contains(r"\s"))
+                    if wrong.height:
+                        found = f"the {name} {wrong[name][0]!r} contains white space"
+                        raise DataError(f"{found}; write Parquet instead of a TREC run")
+                columns = part.select("query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", "score", tag=pl.lit(tag))
+                columns.write_csv(file, separator=" ", include_header=False, quote_style="never", float_precision=6)
                 continue
             table = part.to_arrow()
             writer = writer or stack.enter_context(pq.ParquetWriter(temporary, table.schema))
@@ -278,13 +284,3 @@ def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
         if lines == 0:
             raise DataError("search: no query finds a document; there is nothing to write")
     return lines
-
-
-def _write_trec(part: pl.DataFrame, file: IO[bytes], tag: str) -> None:
-    for name in ("query_id", "doc_id"):
-        # White space in an id would make it two columns.
-        wrong = part.filter(pl.col(name).str.contains(r"\s"))
-        if wrong.height:
-            raise DataError(f"the {name} {wrong[name][0]!r} contains white space; write Parquet instead of a TREC run")
-    columns = part.select("query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
-    columns.write_csv(file, separator=" ", include_header=False, quote_style="never", float_precision=6)

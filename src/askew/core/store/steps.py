@@ -153,7 +153,6 @@ class Shards:
             yield start, pa.concat_tables(waiting)
 
     def _begins(self, batch: pa.Table) -> npt.NDArray[np.bool_]:
-        """The rows at which a shard may begin."""
         if self.together is None or not batch.num_rows:
             return np.ones(batch.num_rows, np.bool_)
         values = np.array(batch[self.together].to_pylist(), object)
@@ -276,23 +275,20 @@ def run_step(
                 finished_rows += done.part.stop - done.part.start
                 tell()
         parts = sorted([*found, *written], key=lambda part: part.start)
-        _check_cover(parts, shards.total, step)
+        reached = 0
+        for part in parts:
+            if part.start != reached:
+                raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the stored parts")
+            reached = part.stop
+        if reached != shards.total:
+            counts = f"the stored parts cover {reached} rows, but the input has {shards.total} rows"
+            raise StoreError(f"step {step!r}: {counts}")
         settings = without_secret_values(dict(stage.settings()))
         manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         versions = {"askew": __version__, "python": platform.python_version(), "pyarrow": pa.__version__}
         writer.finish(manifest, {**versions, "finished": now, "host": platform.node()})
     return StepOutcome(manifest, True, len(written), len(found), restarts=pool.restarts - lost_before)
-
-
-def _check_cover(parts: list[Part], total: int, step: str) -> None:
-    reached = 0
-    for part in parts:
-        if part.start != reached:
-            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the stored parts")
-        reached = part.stop
-    if reached != total:
-        raise StoreError(f"step {step!r}: the stored parts cover {reached} rows, but the input has {total} rows")
 
 
 # A plan of steps, each of which reads a source or the result of an earlier step. It is checked before it runs.

@@ -250,8 +250,6 @@ class WorkerPool(ABC, Generic[H]):
 
 
 class _Supervision(Generic[H]):
-    """Runs one step on the workers of a pool."""
-
     def __init__(self, pool: WorkerPool[H], workers: list[H], job: StepJob) -> None:
         self._pool, self._running = pool, workers
         self._step, self._job = job.step, pack_job(job, pool.dumps)

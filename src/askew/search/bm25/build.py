@@ -200,7 +200,6 @@ def _merged_postings(shards: Sequence[_Shard], offsets: Any, pool: ThreadPoolExe
 
 
 def _piece(shards: Sequence[_Shard], offsets: Any, terms: tuple[int, int]) -> tuple[Any, Any]:
-    """All postings of some terms of the merged index."""
     first, stop = terms
     size = int(offsets[stop] - offsets[first])
     docs, tf = np.empty(size, np.int32), np.empty(size, np.uint8)
@@ -220,7 +219,6 @@ def _piece(shards: Sequence[_Shard], offsets: Any, terms: tuple[int, int]) -> tu
 def _append(
     docs: Any, tf: Any, offsets: Any, numbers: Any, first_doc: int, cursor: Any, out_docs: Any, out_tf: Any
 ) -> None:
-    """Append the postings of one shard to those of the shards before it."""
     for i in range(len(numbers)):
         at = cursor[numbers[i]]
         for p in range(offsets[i], offsets[i + 1]):
@@ -261,7 +259,6 @@ def _count(tokens: Any, totals: Any) -> None:
 
 @compiled
 def _scatter(tokens: Any, sizes: Any, place: Any, first: int, cursor: Any, docs: Any) -> None:
-    """Write the document of each token to the range of its term, in the order of documents."""
     at = 0
     for doc in range(len(sizes)):
         for _ in range(sizes[doc]):
@@ -406,7 +403,6 @@ class _Part:
         return folder
 
     def _terms(self) -> tuple[Any, Any, pa.Array]:
-        """The final number of each term, the token count of each final number, and the terms in byte order."""
         known = self.vocabulary.terms()
         totals = np.zeros(len(known), np.int64)
         for part in self.tokens:

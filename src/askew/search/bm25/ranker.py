@@ -164,7 +164,6 @@ def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> l
 
 
 def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
-    """The terms of a document that are allowed for feedback, with their frequencies."""
     index = ranker.index
     numbers, counts = index.document_terms(doc)
     rare = ~is_common(index.offsets[numbers + 1] - index.offsets[numbers], index.with_text)

@@ -423,7 +423,6 @@ def _add_window(
 
 @compiled
 def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left: Open) -> int:
-    """Collect the documents of a window that may still reach the floor, and reset the sums and bits."""
     sums, touched = window.sums, window.touched
     some = 0
     for word in range(size >> 6):
@@ -441,7 +440,6 @@ def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left:
 
 @compiled
 def _search_window(start: int, width: int, first: int, count: int, k: int, size: int, work: Work) -> int:
-    """Search one window of documents, and return the new number of kept documents."""
     query, lists, best, window, left = work.query, work.lists, work.best, work.window, work.left
     _add_window(start, start + width, first, count, query, lists, best.floor, window)
     some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
@@ -624,7 +622,6 @@ class BagSearcher:
         self._stamp, self._lock = 1, threading.Lock()
 
     def _seen(self) -> Any:
-        """The array of this thread, kept between searches."""
         if not hasattr(self._own, "seen"):
             self._own.seen = np.zeros(self.documents + 1, np.int32)
         return self._own.seen

@@ -221,7 +221,6 @@ def _joins_across(previous: int, middle: int, following: int) -> bool:
 
 @compiled
 def _joins(previous: int, current: int) -> bool:
-    """Whether two neighboring characters belong to one word."""
     if current in (LETTER, HEBREW, NUMERIC):
         return previous in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET)
     if current == KATAKANA:
@@ -262,7 +261,6 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
 
 @compiled
 def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
-    """The end of an emoji, whose parts are joined by U+200D."""
     while at < end:
         point, after = _point(data, at, end)
         if point == 0x200D:

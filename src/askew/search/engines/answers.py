@@ -202,7 +202,6 @@ class AnswerFile:
 
 
 def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
-    """Derive the hash key and the cipher from the user's secret."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:

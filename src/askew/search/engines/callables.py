@@ -107,7 +107,6 @@ def _number(value: Any) -> float | None:
 
 
 def _as_search(target: Any) -> Callable[[str, int], Any]:
-    """Convert a function or retriever to a function of a query and k."""
     method = next((getattr(target, name) for name in ("invoke", "retrieve") if hasattr(target, name)), None)
     if method is not None:
         return lambda query, _: method(query)

@@ -138,7 +138,6 @@ def as_number(value: Any) -> float | None:
 
 
 def _fields(found: Any) -> str:
-    """The names of the fields of a part of a reply, for a message."""
     if not isinstance(found, Mapping):
         return f"found {type(found).__name__}"
     names = [repr(str(name)[:_NAME_SHOWN]) for name in found]

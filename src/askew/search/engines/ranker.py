@@ -187,7 +187,6 @@ class EngineRanker:
         getattr(self.engine, "close", lambda: None)()
 
     def _gather(self, wanted: list[str], k: int) -> dict[str, Answer]:
-        """Collect the answers of queries from the cache or the engine."""
         file, progress = self._answers, self.progress or (lambda *_: None)
         keyed = {"form": _FORM, "k": k, "texts": not self._known, "of": self.settings()}
         keys = {} if file is None else {text: file.key(keyed, text) for text in wanted}
