@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import stat
@@ -29,6 +30,23 @@ def digest_file(path: Path) -> str:
     """The SHA-256 of a file, read in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def parse_json(text: str | bytes, **more: Any) -> Any:
+    """Parse JSON of any origin; ValueError for NaN, infinite and huge numbers, deep nesting and lone surrogates."""
+    try:
+        found = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_number, **more)
+        json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def _number(text: str) -> int | float:
+    number: int | float = int(text) if text.lstrip("-").isdigit() else float(text)
+    if not (math.isfinite(number) if isinstance(number, float) else abs(number) < 2**64):
+        raise ValueError(f"{text[:20]} is no finite number of 64 bits")
+    return number
 
 
 # The folder of the package's data files.

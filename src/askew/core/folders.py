@@ -5,7 +5,6 @@ Nothing outside the folder is read: file names come from listing it, and links a
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -16,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, Note
-from askew.core.files import HALF_WRITTEN, flush
+from askew.core.files import HALF_WRITTEN, flush, parse_json
 
 CHECKSUMS = "checksums.sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S(?:.*\S)?)")
@@ -157,8 +156,8 @@ def read_json(files: Mapping[str, Path], name: str) -> Any:
     """The value of a JSON file; a repeated key is an error."""
     text = read_text(files, name)
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, object_pairs_hook=_once)
+    except ValueError as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: not the JSON of a release ({first[:100]})") from None
 
@@ -168,7 +167,3 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(items):
         raise ValueError("an object has the same key twice")
     return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import DataError
+from askew.core.files import parse_json
 from askew.core.folders import new_folder, write
 from askew.logs.association import FORMULA
 from askew.logs.definition import ALL, SEVERAL
@@ -424,7 +425,7 @@ def write_tables(report: LogReport, out: Path) -> None:
 def read_log_report(folder: Path) -> LogReport:
     """Read the report of a result folder from its tables and report.json; report.html is not read."""
     try:
-        facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        facts = parse_json((folder / "report.json").read_bytes())
         tables = {path.stem: pl.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}
         named = tables["groups"]["group"].to_list() if "groups" in tables else []
         return LogReport(

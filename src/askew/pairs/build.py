@@ -124,14 +124,23 @@ def plan(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     store: str | Path | Store = defaults.STORE,
     until: str | None = None,
+    code: bool = False,
 ) -> tuple[Build, Store]:
-    """Return the steps that ``build`` would run with these arguments; all are checked, and nothing is run."""
+    """Return the steps that ``build`` would run with these arguments; all are checked, and nothing is run.
+
+    A measure in a Python file is an error unless ``code`` is true, because its file would be run.
+    """
     held = store if isinstance(store, Store) else Store(store)
     chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     if collection is not None:
         chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
     chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
-    return prepare(with_settings(chosen, settings or {}), held, until), held
+    chosen = with_settings(chosen, settings or {})
+    measures = chosen.table("evaluate").get("measures")
+    if not code and ".py:" in str(measures):
+        said = "[evaluate]: a measure is in a Python file, which is not run to show a plan; run the recipe (askew run)"
+        raise ConfigError(said, code="python-measure")
+    return prepare(chosen, held, until, code), held
 
 
 def check_not_forgotten(build: Build, store: Store) -> None:
@@ -187,7 +196,7 @@ def build(
             raise ConfigError(f"⟨{name}⟩ is only for ⟨engine=ray⟩; leave it out")
     if workers is not None and workers < 1:
         raise ConfigError(f"⟨workers⟩: expected 1 or more, found {workers}", code="out-of-range", workers=workers)
-    ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
+    ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until, code=True)
     with _executor(engine, workers, address, gpus) as executor:
         ready.resources.executor, ready.resources.progress = executor, progress
         try:

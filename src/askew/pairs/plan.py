@@ -20,17 +20,20 @@ import pyarrow.compute as pc
 from askew.core import defaults
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, DataError, Note, check_name, check_names
+from askew.core.files import DATA
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, one_spelling
 from askew.core.measure import Direction, Measure, gain_column, split_measures
 from askew.core.outcome import signs
-from askew.core.plugins import check, from_spec, load, made_type, names, refuse_other_groups, settings_of
+from askew.core.plugins import check, from_spec, load, made_type, names, origin, refuse_other_groups, settings_of
 from askew.core.protocols import RankerPlugin, ReformulatorPlugin, SelectorPlugin, Stage
 from askew.core.store.steps import Plan, Step
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue
 from askew.measures.measure import note_on_grades
 from askew.measures.requested import PUBLISHED, is_doubtful, is_signed, note_on_resolver, sign_of
+from askew.models.find import MINILM
+from askew.models.generate import SMOLLM
 from askew.pairs import held_out as crossfit
 from askew.pairs.gains import ORIGINAL
 from askew.pairs.recipe import (
@@ -57,7 +60,9 @@ from askew.pairs.stages import (
 )
 from askew.pairs.stages import VARIANTS as SCHEMA
 from askew.rewrite.classifiers import make_classifier
+from askew.rewrite.equivalence import MODELS
 from askew.rewrite.reformulate import FirstPass, make_filter, make_reformulator
+from askew.search.engines.callables import CallableEngine
 from askew.search.engines.ranker import EngineRanker
 from askew.search.retrieve import is_engine, make_ranker
 
@@ -242,6 +247,42 @@ def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
     return Groups(lexicon, section.get("names"), tokens=section.get("tokens"), overlap=str(section["overlap"]))
 
 
+# An address, a collection to download, or a name in a Python file.
+_OUTSIDE = re.compile(r"irds:|.*(://|\.py:)", re.DOTALL)
+_PLUGINS = ("ranker", "reformulator", "classifier", "filter", "selector")
+_MODELS = {"model", "models", "adapter", "back"}
+_OWN_MODELS = {*MODELS, MINILM, SMOLLM, "none", *(path.name for path in (DATA / "adapters").iterdir())}
+
+
+def needs_trust(recorded: Any, name: str = "") -> list[str]:
+    """The recorded settings that could run code, send data, read a secret, or load a model that is not of askew.
+
+    Somebody else may have written a store or an index. Without the user's trust, nothing is made from such settings.
+    """
+    if isinstance(recorded, Mapping):
+        used = {str(key): one for key, one in recorded.items() if name or key not in (*_NOT_BUILT, "groups")}
+        return [found for key, one in used.items() for found in needs_trust(one, f"{name}.{key}".lstrip("."))]
+    if isinstance(recorded, list | tuple):
+        return list(dict.fromkeys(found for one in recorded for found in needs_trust(one, name)))
+    if not isinstance(recorded, str):
+        return []
+    has_power = bool(_OUTSIDE.match(recorded)) or (name.rpartition(".")[2] in _MODELS and recorded not in _OWN_MODELS)
+    for kind in _PLUGINS:
+        if recorded in names(kind) and not has_power:
+            has_power = "(askew." not in origin(kind, recorded) or "base_url" in settings_of(kind, recorded)
+            has_power = has_power or (kind == "ranker" and is_engine(recorded))
+    return [name] if has_power else []
+
+
+def trust_note(settings: Sequence[str], what: str) -> Note:
+    """Say which settings need trust, and what is not done without it."""
+    return Note(
+        f"{what}, because it names services, models or code ({', '.join(settings)}). If you trust who made it, add "
+        "--trust-store",
+        code="not-trusted", settings=tuple(settings),
+    )  # fmt: skip
+
+
 # The file of answers in the store, unless the settings of the engine name another file.
 ANSWERS = "engines.answers"
 
@@ -317,14 +358,18 @@ def stage_of(recipe: Recipe, store: Store, name: str) -> Stage:
     return next(step.stage for step in prepare(recipe, store).plan.steps if step.name == name)
 
 
-def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
-    """Check every name and setting of a recipe and return its steps; no index is built and no model is loaded."""
+def prepare(recipe: Recipe, store: Store, until: str | None = None, code: bool = True) -> Build:
+    """Check every name and setting of a recipe and return its steps; no index is built and no model is loaded.
+
+    Only with ``code`` are Python functions that the recipe names loaded.
+    """
     check_publish(recipe)
     groups = groups_of(recipe)
     is_open = recipe.table("classify").get("classifier") == defaults.CLASSIFIER
     recipe, without_who = with_all_mentions(recipe, groups)
     recipe = Recipe(recipe.name, with_named_classifier(recipe.sections, groups))
     resources = resources_of(recipe, store)
+    resources.code = code
     retrieve, given = retrieve_stage(recipe, resources), recipe.table("evaluate")
     only_known(given, ("measures",), "evaluate")
     refuse_other_than_names("evaluate.measures", given.get("measures"))
@@ -492,6 +537,8 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
         # This opens no connection, and refuses invalid settings early, such as a secret in an address.
         ranker = make_ranker(given)
         assert isinstance(ranker, EngineRanker), f"internal error: the ranker {name!r} is not a live search engine"
+        if resources.code and isinstance(ranker.engine, CallableEngine):
+            ranker.engine.load()
 
         def connect() -> RankerPlugin:
             known = ranker.over(resources.doc_ids)

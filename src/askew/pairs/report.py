@@ -17,6 +17,7 @@ from askew.core import defaults
 from askew.core.address import local_paths, public, public_settings, public_text
 from askew.core.defaults import FEWEST, HELD_OUT, IN_SAMPLE, size_of
 from askew.core.errors import ConfigError, DataError
+from askew.core.files import parse_json
 from askew.core.groups import resolver_id
 from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.core.protocols import SelectorPlugin
@@ -403,7 +404,7 @@ class _Report:
         title = public_text(str(self.build.recipe.sections.get("title", self.build.recipe.name)))
         manifest = self.outcomes["pairs"].manifest
         try:
-            made = json.loads(self.results.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
+            made = parse_json(self.results.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
             when = f" The pairs were finished at {made['finished']} with askew {made['askew']}."
         except (OSError, ValueError, KeyError, TypeError):
             when = ""

@@ -288,6 +288,8 @@ class Resources:
         # The workers of this process, if any: they build an index in shards.
         self.executor: Executor | None = None
         self.progress: StepProgress | None = None
+        # Whether Python functions that a recipe names may be loaded.
+        self.code = True
         self.collection = open_collection(source, fields, split)
         self.documents = Documents(self.collection, store)
 

@@ -19,7 +19,7 @@ from askew.core.store.steps import Plan
 from askew.core.store.store import Store
 from askew.pairs.dataset.checking import Verified
 from askew.pairs.dataset.checking import verify as verify_release
-from askew.pairs.plan import Build, prepare
+from askew.pairs.plan import Build, needs_trust, prepare, trust_note
 from askew.pairs.recipe import Recipe
 from askew.report.page import LIST as REPORT_LIST
 from askew.report.page import check_report
@@ -31,13 +31,16 @@ _OF_STORE = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plan
 _OF_DATASET = ("askew.json", CHECKSUMS, "croissant.json", "data/*-of-*.parquet")
 
 
-def verify(path: str, repair: bool = False) -> Verified:
-    """Check a dataset, a store, an index or a report; with ``repair``, also repair a store or an index."""
+def verify(path: str, repair: bool = False, trust_store: bool = False) -> Verified:
+    """Check a dataset, a store, an index or a report; with ``repair``, also repair a store or an index.
+
+    Only with ``trust_store`` does a repair run code, use services or load models that the store or the index names.
+    """
     kind = kind_of(path)
     if kind == "index":
-        return _index(Path(path), repair)
+        return _index(Path(path), repair, trust_store)
     if kind == "store":
-        return _store(Store(path), path, repair)
+        return _store(Store(path), path, repair, trust_store)
     if kind == "report":
         files, wrong = check_report(Path(path))
         again = ["a report cannot be repaired; write it again into a new folder"] if repair and wrong else []
@@ -73,19 +76,22 @@ def kind_of(path: str) -> str:
     return "dataset"
 
 
-def _index(folder: Path, repair: bool) -> Verified:
+def _index(folder: Path, repair: bool, trust_store: bool) -> Verified:
     found = indexes.check_index(folder)
     done = Verified("index", str(folder), found.messages, counts={"files": found.files})
     if done.ok or not repair:
         return done
     if _only_weights(folder, found):
         done.repaired = _drop_weights(found)
-    elif indexes.read_source(folder) is None:
+    elif (source := indexes.read_source(folder)) is None:
         command = indexes.rebuild_command(folder, found.kind)
         done.notes.append(
             f"index {folder}: it cannot be repaired, because it does not record which documents it was built from; "
             f"delete the index and run: {command}"
         )
+        return done
+    elif (power := needs_trust({"index": source})) and not trust_store:
+        done.notes.append(trust_note(power, f"index {folder}: it is not built again"))
         return done
     else:
         done.repaired = _rebuild(folder)
@@ -123,7 +129,7 @@ def _rebuild(folder: Path) -> list[str]:
     return [f"{folder}: rebuilt from {source['docs']}"]
 
 
-def _store(store: Store, path: str, repair: bool) -> Verified:
+def _store(store: Store, path: str, repair: bool, trust_store: bool = False) -> Verified:
     found = steps.check_store(store)
     folders = sorted(path.parent for path in store.local.glob("index-*/header.json"))
     made = {folder: indexes.check_index(folder) for folder in folders}
@@ -136,18 +142,18 @@ def _store(store: Store, path: str, repair: bool) -> Verified:
         if one.damaged and _only_weights(folder, one):
             done.repaired += _drop_weights(one)
     broken = [folder for folder, one in made.items() if one.damaged and not _only_weights(folder, one)]
-    _compute_again(store, path, found.damaged, broken, done)
+    _compute_again(store, path, found.damaged, broken, done, trust_store)
     again = _store(store, path, repair=False)
     done.wrong, done.counts = [*again.wrong, *steps.same_as_before(store, found.damaged)], again.counts
     return done
 
 
 def _compute_again(
-    store: Store, path: str, damaged: Sequence[steps.Damage], broken: Sequence[Path], done: Verified
+    store: Store, path: str, damaged: Sequence[steps.Damage], broken: Sequence[Path], done: Verified, trust_store: bool
 ) -> None:
     """Remove the damaged folders that recorded recipes can make, and run these recipes; add notes on the others."""
     left = {one.folder for one in damaged} | {folder.name for folder in broken}
-    for build in _builds(store, done):
+    for build in _builds(store, done, trust_store):
         # A build makes a folder as a step, or as an index or mentions that its steps refer to by key.
         folders = {f"{step}-{key}" for step, key in build.plan.keys().items()}
         known = json.dumps([dict(step.stage.settings()) for step in build.plan.steps])
@@ -171,11 +177,14 @@ def _compute_again(
         )
 
 
-def _builds(store: Store, done: Verified) -> list[Build]:
+def _builds(store: Store, done: Verified, trust_store: bool) -> list[Build]:
     """Return the recipes that were run in the store and would still make the same steps."""
     found = []
     for origin in store.plans():
         name = str(origin.get("recipe"))
+        if (power := needs_trust(origin.get("sections"))) and not trust_store:
+            done.notes.append(trust_note(power, f"recipe {name}: nothing was recomputed from this recipe"))
+            continue
         try:
             build = prepare(Recipe(name, origin["sections"]), store, until=origin["steps"][-1][0])
             same = [list(one) for one in build.plan.keys().items()] == origin["steps"]

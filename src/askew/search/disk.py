@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import AskewError, ConfigError, DataError, StoreError
-from askew.core.files import write_whole, written_whole
+from askew.core.files import parse_json, write_whole, written_whole
 
 BLOCK = 1 << 18
 # Files up to this size are checked completely when an index is opened, larger ones block by block at first use.
@@ -216,7 +216,7 @@ def _checksum(header: dict[str, Any]) -> int:
 def read_sealed(path: Path, what: str) -> dict[str, Any]:
     """Read and check a header that names files. Error messages name ``what``."""
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
+        header = parse_json(path.read_bytes())
         number, is_whole = header["format"], header["checksum"] == _checksum(header)
         dict(header["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -22,7 +22,7 @@ from pyarrow import fs as arrow_fs
 
 from askew.core.address import Address
 from askew.core.errors import AskewError, MissingExtra, StoreError
-from askew.core.files import HALF_WRITTEN, flush, write_whole
+from askew.core.files import HALF_WRITTEN, flush, parse_json, write_whole
 
 # Protocols that Arrow supports itself. They need no folder to be created before a file is written.
 _OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
@@ -220,7 +220,7 @@ def fetch_folder(files: Files, name: str, folder: Path) -> None:
     half = folder.with_name(f"{HALF_WRITTEN}{folder.name}")
     shutil.rmtree(half, ignore_errors=True)
     try:
-        contents = json.loads(files.read(f"{name}/{CONTENTS}"))
+        contents = parse_json(files.read(f"{name}/{CONTENTS}"))
         for place, digests in contents.items():
             path = half / place
             _refuse_outside(half, path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from askew.core.errors import StoreError
-from askew.core.files import fingerprint
+from askew.core.files import fingerprint, parse_json
 
 FORMAT = 1
 
@@ -19,6 +20,13 @@ def key_of(stage: str, version: int, settings: Mapping[str, Any], input_key: str
     # Convert as JSON would read them back: JSON keys are always text.
     plain = json.loads(json.dumps(dict(settings)))
     return fingerprint({"stage": stage, "version": version, "settings": plain, "input": input_key})
+
+
+def file_of(start: int, stop: int, sha256: str) -> str:
+    """The name of a part: its range of input rows and the start of its digest."""
+    if not re.fullmatch("[0-9a-f]{64}", sha256):
+        raise ValueError("a digest should be 64 hexadecimal digits")
+    return f"part-{start:012d}-{stop:012d}-{sha256[:16]}.parquet"
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,8 @@ class Manifest:
     def parse(cls, data: bytes, path: str) -> Manifest:
         """Parse manifest.json. Error messages name ``path``."""
         try:
-            return _from_json(json.loads(data.decode("utf-8")), path)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            return _from_json(parse_json(data), path)
+        except (ValueError, KeyError, TypeError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StoreError(f"{path}: the manifest is damaged ({first}); {remedy(path)}") from None
 
@@ -100,6 +108,10 @@ def _from_json(data: Any, path: str) -> Manifest:
         raise StoreError(f"{path}: {other}; {remedy(path)}", code="other-format")
     totals = data.pop("totals")
     data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
+    for part in data["parts"]:
+        # The name of the file is made of the other facts, so that it is never another file.
+        if part.file != file_of(part.start, part.stop, part.sha256) or part.start > part.stop:
+            raise ValueError(f"{part.file!r} is not the name of this part")
     found = _checked(Manifest(**data))
     if totals != found.totals:
         raise ValueError("the field 'totals' differs from the sums over the entries of the field 'parts'")
@@ -113,10 +125,18 @@ _TYPES = {"int": int, "str": str, "dict": dict, "list": list}
 
 
 def _checked(facts: _Facts) -> _Facts:
-    """Check the type of each field: values read from JSON may have any type."""
+    """Check the type of each field: values read from JSON may have any type. No number is negative."""
     for one in fields(facts):
-        expected = _TYPES[str(one.type).partition("[")[0]]
-        value = getattr(facts, one.name)
-        if not isinstance(value, expected) or isinstance(value, bool):
+        expected: type = _TYPES[str(one.type).partition("[")[0]]
+        value: Any = getattr(facts, one.name)
+        if type(value) is not expected:
             raise TypeError(f"{one.name} should be {expected.__name__}, found {type(value).__name__}")
+        inner = {"dropped": int, "columns": str}.get(one.name)
+        for number in list(value.values()) if isinstance(value, dict) and inner else [value]:
+            if inner and type(number) is not inner:
+                raise TypeError(
+                    f"{one.name} should have values of type {inner.__name__}, found {type(number).__name__}"
+                )
+            if isinstance(number, int) and not 0 <= number < 2**63:
+                raise ValueError(f"{one.name} should be 0 or more and below 2^63, found {number}")
     return facts

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 
 from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
-from askew.core.files import HALF_WRITTEN, digest_file, fingerprint, write_whole
+from askew.core.files import HALF_WRITTEN, digest_file, fingerprint, parse_json, write_whole
 from askew.core.machine import cache_folders
 from askew.core.store.files import Files, LocalFiles, open_files
-from askew.core.store.manifest import Manifest, Part, remedy
+from askew.core.store.manifest import Manifest, Part, file_of, remedy
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
 _META = b"askew"
@@ -185,7 +185,7 @@ class Store:
         found = []
         for name in self.files.list(_PLANS):
             with contextlib.suppress(OSError, ValueError):
-                origin = json.loads(self.files.read(f"{_PLANS}/{name}"))
+                origin = parse_json(self.files.read(f"{_PLANS}/{name}"))
                 if name == f"{fingerprint(origin)}.json" and isinstance(origin, dict):
                     found.append(origin)
         return found
@@ -215,7 +215,7 @@ class Store:
 
     def _digests(self) -> dict[str, str]:
         try:
-            found = json.loads((self.local / "digests.json").read_bytes())
+            found = parse_json((self.local / "digests.json").read_bytes())
         except (OSError, ValueError):
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
@@ -269,7 +269,7 @@ class StepWriter:
         pq.write_table(described, sink, compression="zstd", write_page_checksum=True)
         data = sink.getvalue().to_pybytes()
         digest = hashlib.sha256(data).hexdigest()
-        name = f"part-{start:012d}-{stop:012d}-{digest[:16]}.parquet"
+        name = file_of(start, stop, digest)
         self.columns = columns_of(table.schema)
         self._put(name, data)
         return Part(name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
@@ -314,7 +314,7 @@ def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
     if name is None or digest[:16] != name[3]:
         raise ValueError("the digest of the file differs from the digest in the file name")
     metadata = pq.read_metadata(pa.BufferReader(data))
-    facts = json.loads(metadata.metadata[_META])
+    facts = parse_json(metadata.metadata[_META])
     start, stop = int(name[1]), int(name[2])
     if (facts["start"], facts["stop"]) != (start, stop):
         raise ValueError("the row numbers in the file differ from the row numbers in the file name")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,22 +34,34 @@ class CallableEngine:
 
     def __init__(self, function: Any, id_field: str | None = None) -> None:
         if isinstance(function, str):
-            target, self._name = load_object(function), function
+            self._name = function
+            if not all(function.rpartition(":")):
+                raise ConfigError(
+                    f"callable: ⟨function⟩ should be like 'module:name' or 'file.py:name', found {function!r}"
+                )
         else:
-            target, named = function, function if hasattr(function, "__qualname__") else type(function)
+            named = function if hasattr(function, "__qualname__") else type(function)
             self._name = f"{named.__module__}:{named.__qualname__}"
-        self._call, self._field = _as_search(target), id_field
+        self._lock, self._field = threading.Lock(), id_field
+        # Code is run by a build or at the first search, and not to show a plan.
+        self._call = None if isinstance(function, str) else _as_search(function)
         self.id = f"callable-{self._name.rpartition('/')[2]}"
 
     def settings(self) -> Mapping[str, Any]:
         """The name of the function and the field of the id."""
         return {"function": self._name, "id_field": self._field}
 
+    def load(self) -> Callable[[str, int], Any]:
+        """Run the code of the function, if that was not done yet, and return the function."""
+        with self._lock:
+            self._call = self._call or _as_search(load_object(self._name))
+            return self._call
+
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
         """The documents that the function returns for each query."""
-        answers = []
+        call, answers = self.load(), []
         for query in queries:
-            documents = self._call(query, k)
+            documents = call(query, k)
             if isinstance(documents, str | bytes | Mapping) or not hasattr(documents, "__iter__"):
                 kind = type(documents).__name__
                 raise EngineError(f"{self.id}: expected a list of documents, found {kind}", code="no-list", kind=kind)
@@ -127,9 +140,7 @@ def _as_search(target: Any) -> Callable[[str, int], Any]:
 
 def load_object(path: str) -> Any:
     """The object at ``module:name`` or ``file.py:name``."""
-    place, colon, name = path.rpartition(":")
-    if not colon or not place or not name:
-        raise ConfigError(f"callable: ⟨function⟩ should be like 'module:name' or 'file.py:name', found {path!r}")
+    place, _, name = path.rpartition(":")
     first, *parts = name.split(".")
     try:
         if place.endswith(".py"):

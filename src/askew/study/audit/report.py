@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import polars as pl
 
 from askew.core.defaults import counted
 from askew.core.errors import DataError
+from askew.core.files import parse_json
 from askew.core.measure import Direction, Measure
 from askew.core.version import __version__
 from askew.measures.decompose import Decomposition
@@ -229,7 +229,7 @@ def read_audit(place: str | Path) -> AuditReport:
     """Read the file audit.json of an audit; ``place`` is the file, or the folder that ``askew audit --out`` wrote."""
     path = Path(place) / FILE if Path(place).is_dir() else Path(place)
     try:
-        return AuditReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return AuditReport.from_dict(parse_json(path.read_bytes()))
     except OSError as error:
         why = error.strerror or str(error)
     except (ValueError, KeyError, TypeError, OverflowError) as error:

@@ -215,7 +215,7 @@ def _built_before(recipe: str, given: dict[str, Any], store: str) -> Pairs:
     """Return the pairs of a finished build. If the recipe was not built before, say so and build."""
     from askew.pairs.build import check_not_forgotten, plan
 
-    ready, held = plan(recipe, store=store, **_settings_and_groups(given))
+    ready, held = plan(recipe, store=store, code=True, **_settings_and_groups(given))
     check_not_forgotten(ready, held)
     keys = ready.plan.keys()
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
@@ -326,8 +326,9 @@ def report_command(
 @o.options("""
 PATH: The folder of a published dataset, a store or an index.
 --repair: Compute the damaged parts of a store or an index again.
+--trust-store: With --repair, also use services, models and code that the store or the index names.
 """)
-def verify_command(path: str, repair: bool = False, as_json: bool = False) -> None:
+def verify_command(path: str, repair: bool = False, trust_store: bool = False, as_json: bool = False) -> None:
     """Check a dataset, a store, an index or a report: its checksums, and the contents of a dataset.
 
     Exit code 3 on any error.
@@ -337,7 +338,7 @@ def verify_command(path: str, repair: bool = False, as_json: bool = False) -> No
     """
     from askew.pairs.verify import verify
 
-    found = verify(path, repair)
+    found = verify(path, repair, trust_store)
     if as_json:
         say_json({"ok": found.ok, "kind": found.kind, "wrong": found.wrong, "notes": found.notes,
                   "repaired": found.repaired, **found.counts, **found.facts})  # fmt: skip

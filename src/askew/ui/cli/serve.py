@@ -30,7 +30,9 @@ STORE: The folder of a store that 'askew run' wrote. Default: the embedded demo.
 --collection: The collection of queries and judgements: a folder, 'irds:ID', or 'demo'.
 --recipe: The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or the shipped
     recipe 'refairmulate'.
-**sources: store:path index:path collection recipe groups lexicon measures
+--trust-store: Also use services, models and code that the recorded recipe of the store names. Without this option, such
+    a store is shown from its tables only. Give it only for a store of somebody that you trust.
+**sources: store:path index:path collection recipe groups lexicon measures trust_store:bool
 """,
 )
 
@@ -82,6 +84,7 @@ def mcp_command(**sources: Any) -> None:
 def _sources(
     store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
     groups: str | None = None, lexicon: str | None = None, measures: str | None = None,
+    trust_store: bool | None = None,
 ) -> Sources:  # fmt: skip
     from askew.data.collection import open_collection
     from askew.ui.explorer.opening import Sources
@@ -89,7 +92,8 @@ def _sources(
     if collection is not None:
         note(open_collection(collection).notes("queries", "judgements"))
     wanted = None if measures is None else tuple(split_measures(measures))
-    return Sources(store, index, collection, recipe, groups=Groups.resolve(groups, lexicon), measures=wanted)
+    counted = Groups.resolve(groups, lexicon)
+    return Sources(store, index, collection, recipe, groups=counted, measures=wanted, trust_store=bool(trust_store))
 
 
 def _need(what: str, *modules: str) -> None:

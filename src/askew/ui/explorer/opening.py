@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from askew.core.errors import DataError, Note, StoreError
 from askew.core.files import fingerprint
@@ -20,7 +21,7 @@ from askew.core.store.store import Store
 from askew.data.collection import demo_files, open_collection
 from askew.measures.requested import comparable
 from askew.models.find import has_smollm
-from askew.pairs.plan import prepare, reformulate_methods, with_all_mentions
+from askew.pairs.plan import needs_trust, prepare, reformulate_methods, trust_note, with_all_mentions
 from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups
 from askew.pairs.resources import Resources
 from askew.search.disk import TEXTS, read_header
@@ -83,7 +84,8 @@ class Sources:
 
     With neither a store nor an index, the embedded demo is opened. ``logs`` is an output folder of ``askew logs``,
     ``runs`` a folder of runs, ``audit`` an output folder of ``askew audit`` or a folder of several. ``groups`` and
-    ``measures`` replace those of the recipe of the store; ``recipe`` has methods that replace its methods.
+    ``measures`` replace those of the recipe of the store; ``recipe`` has methods that replace its methods. Only with
+    ``trust_store`` is anything made from a store that could run code, send data or load a model of somebody else.
     """
 
     store: Path | None = None
@@ -95,6 +97,7 @@ class Sources:
     audit: Path | None = None
     groups: Groups | None = None
     measures: tuple[str, ...] | None = None
+    trust_store: bool = False
 
     @property
     def is_demo(self) -> bool:
@@ -130,7 +133,7 @@ class Opening:
 
 def check_sources(sources: Sources) -> None:
     """Refuse missing or invalid sources, without opening anything slow."""
-    *_, plan, counting = _read(sources)
+    *_, plan, counting, _ = _read(sources)
     reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
     if sources.index is not None:
         read_header(sources.index)
@@ -143,8 +146,13 @@ def check_sources(sources: Sources) -> None:
         )  # fmt: skip
 
 
-def _read(sources: Sources) -> tuple[dict[str, Path], Mapping[str, Path], RecordedPlan | None, ExplorerCounts]:
-    """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count."""
+def _read(
+    sources: Sources,
+) -> tuple[dict[str, Path], Mapping[str, Path], RecordedPlan | None, ExplorerCounts, Note | None]:
+    """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count.
+
+    If the store needs trust that it does not have, there is no plan, and a note says what is switched off.
+    """
     if sources.runs is not None and not sources.runs.is_dir():
         raise DataError(f"⟨runs⟩ {sources.runs}: there is no such folder; expected a folder of TREC runs")
     # A run or an audit is read when it is chosen.
@@ -156,7 +164,18 @@ def _read(sources: Sources) -> tuple[dict[str, Path], Mapping[str, Path], Record
             f"store {sources.store}: there is no such folder; make a store with 'askew run', or leave the store out to "
             "open the demo"
         )
-    plan = None if sources.store is None else recorded_plan(Store(sources.store))
+    plan, barred = None, None
+    if sources.store is not None:
+        store = Store(sources.store)
+        plan = recorded_plan(store)
+        recorded: dict[str, Any] = {} if plan is None else {**plan.recipe.sections, "source": plan.source}
+        runs_step = None if plan is None else plan.manifest(store, "runs")
+        recorded["runs"] = {} if runs_step is None else runs_step.settings
+        for path in store.local.glob("index-*/header.json"):
+            recorded[path.parent.name] = {**read_header(path.parent), "files": {}}
+        if (power := needs_trust(recorded)) and not sources.trust_store:
+            off = f"store {sources.store}: only its tables are shown, and search and reformulation are off"
+            plan, barred = None, trust_note(power, off)
     if sources.is_demo:
         recipe = demo_recipe(sources.groups)
         plan = RecordedPlan(recipe, DEMO, groups_of(recipe), {})
@@ -167,12 +186,12 @@ def _read(sources: Sources) -> tuple[dict[str, Path], Mapping[str, Path], Record
         if groups is None and sources.recipe is not None:
             groups = groups_of(read_recipe(sources.recipe))
         counting = counting_of(groups, sources.measures)
-    return runs, audits, plan, counting
+    return runs, audits, plan, counting, barred
 
 
 def open_sources(sources: Sources) -> Opening:
     """Open the sources; the index of the demo is built if it does not exist."""
-    runs, audits, plan, counting = _read(sources)
+    runs, audits, plan, counting, barred = _read(sources)
     store = _store_of(sources, counting)
     changed = None if plan is None or sources.store is None else _changed(sources)
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
@@ -195,18 +214,19 @@ def open_sources(sources: Sources) -> Opening:
         notes = [] if plan is None else [f"{OTHER_FILES}, or another collection was given, so {GIVEN}."]
     else:
         # A store without a recorded plan. A BM25 index comes first, because methods read its term statistics.
-        known = [path for path in store.local.glob("index-*") if (path / TEXTS).exists()]
+        known = [path for path in store.local.glob("index-*") if (path / TEXTS).exists() and barred is None]
         known = [path for path in known if (path / "header.json").exists()]
         known.sort(key=lambda path: (not path.name.startswith("index-bm25-"), path))
-        reason = "" if known else NO_INDEX
+        reason = "" if known else str(barred or NO_INDEX)
         if known:
             searched, notes = searched_index(known[0], None, retrieve), [NO_PLAN]
     if searched is None:
-        return Opening(store, None, reason, runs=runs, logs=sources.logs, audits=audits)
+        off = (barred,) if barred else ()
+        return Opening(store, None, reason, runs=runs, logs=sources.logs, notes=off, audits=audits)
     explorer = Explorer(with_methods(searched, suggesting_recipe(sources.recipe, plan), counting.named), counting)
     is_demo = searched.name == DEMO and exact
     shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
-    every = (*notes, *counting.notes, *explorer.notes, *([changed] if changed else []))
+    every = (*notes, *counting.notes, *explorer.notes, *(one for one in (changed, barred) if one))
     pairs = plan.keys.get("pairs") if plan is not None and exact and not changed else None
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,

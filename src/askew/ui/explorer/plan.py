@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import check_name
+from askew.core.files import parse_json
 from askew.core.groups import Groups
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
@@ -114,7 +114,7 @@ def step_of(store: Store, name: str) -> tuple[Manifest, Mapping[str, Any]]:
     known = {name_of(one): one for one in store.steps()}
     check_name("step", name, known)
     try:
-        made = json.loads(store.files.read(f"{name}/provenance.json"))
+        made = parse_json(store.files.read(f"{name}/provenance.json"))
     except (OSError, ValueError):
         made = {}
     return known[name], made if isinstance(made, dict) else {}

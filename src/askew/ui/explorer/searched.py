@@ -201,6 +201,8 @@ class Place:
                 raise StoreError(f"{NO_FILES}, and the engine {named['ranker']} cannot be used without them")
             return retrieve_stage(self.plan.recipe, self.resources).ranker, depth, self.resources.index()
         folder = self.store.local / f"index-{_kind(named)}-{named['index']}"
+        if folder.parent.resolve() != self.store.local.resolve():
+            raise StoreError(f"the index {folder} is not in this store, so it is not opened")
         if not (folder / "header.json").exists():
             if not self.same_documents or self.resources is None:
                 raise StoreError(
