@@ -53,7 +53,7 @@ class CompareReport(TableView):
     has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
     sign shows toward which group results lean. In each entry of ``shifts``, ``gain`` is the new mean minus the old
     mean, and ``p`` is not Holm-corrected. ``tests`` is the number of tests that ``p_holm`` is corrected for. ``gains``
-    has the gain of each query with a value in both runs.
+    has the gain of each query with a value in both runs. ``passed`` has a line for each condition that does not hold.
     """
 
     old: str
@@ -69,6 +69,7 @@ class CompareReport(TableView):
     shifts: dict[str, Paired] = field(default_factory=dict)
     tests: int = 0
     gains: dict[str, Floats] = field(default_factory=dict)
+    passed: list[str] = field(default_factory=list)
 
     @property
     def nulls(self) -> dict[str, str]:
@@ -199,17 +200,20 @@ class CompareReport(TableView):
         return {**whole, "failures": self.failures}
 
 
-def _failure(one: Condition, found: Paired, p_no_loss: float | None, missing: int) -> str:
-    """Why the comparison fails, or an empty text. ``missing`` is the number of queries without a value in a run."""
+def _outcome(one: Condition, found: Paired, p_no_loss: float | None, missing: int) -> tuple[bool, str]:
+    """Whether the comparison fails, and the compared value. ``missing``: queries without a value in a run."""
     if missing:
-        return f"{one.measure} lacks a value in one or both runs for {missing} of {found.n + missing} queries"
+        return True, f"{one.measure} lacks a value in one or both runs for {missing} of {found.n + missing} queries"
     if one.verb == LOSES:
         lost = found.gain <= -one.amount + SAME
-        return f"{one.measure} loses {-found.gain:.4f}, which is {one.amount:g} or more" if lost else ""
-    if p_no_loss is not None and p_no_loss < ALPHA:
-        return ""
-    why = f"the test cannot rule out a mean loss of {one.amount:g} or more (p = {p_no_loss:.3f}, Holm-corrected)"
-    return f"{one.measure} may lose {one.amount:g}: {why}"
+        return lost, f"{one.measure} loses {-found.gain:.4f}, which is {one.amount:g} or more" if lost else (
+            f"{one.measure} has a gain of {found.gain:+.4f}, which is no loss of {one.amount:g} or more"
+        )
+    p = "not computed" if p_no_loss is None else f"{p_no_loss:.3f}"
+    lost = p_no_loss is None or p_no_loss >= ALPHA
+    can = "cannot rule" if lost else "rules"
+    why = f"the test {can} out a mean loss of {one.amount:g} or more (p = {p}, Holm-corrected)"
+    return lost, f"{one.measure} {'may' if lost else 'does not'} lose {one.amount:g}: {why}"
 
 
 def _with_margins(conditions: Sequence[Condition], margin: Margin) -> Margin:
@@ -316,8 +320,8 @@ def compare(
     by_test = _corrected({texts[0]: results[texts[0]] for texts in alike.values()}, "p")
     by_p = {text: by_test[texts[0]] for texts in alike.values() if texts[0] in by_test for text in texts}
     by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p_no_loss", "p_equivalent"))
-    failed = [
-        _failure(one, results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
+    checked = [
+        _outcome(one, results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
         for one in conditions
     ]
     notes += _disagreement(report.asked, results, by_p)
@@ -328,7 +332,8 @@ def compare(
     ]
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
-        [text for text in failed if text], shifts, len(by_test), gains,
+        [text for failed, text in checked if failed], shifts, len(by_test), gains,
+        [text for failed, text in checked if not failed],
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 ``nDCG@10 loses 0.01``      compare: the mean loss is 0.01 or more
 ``nDCG@10 may lose 0.01``   compare: a mean loss of 0.01 or more is not ruled out
-``ARaB(tf)@10 > 0.2``       audit: the mean is above 0.2 (its absolute value, if zero is the best value)
+``ARaB(tf)@10 > 0.2``       audit: the mean is above 0.2 (its absolute value, if zero is the best value; then no '<')
 ``nDCG@10 < -5%``           audit: the mean is more than 5% below the mean of the baseline
 ``ARaB(tf)@10 worse``       audit: significantly worse than in the baseline (5% level, queries of both audits)
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from askew.core.errors import ConfigError
 
@@ -50,7 +51,7 @@ def read_conditions(texts: str | Sequence[str], forms: dict[str, str]) -> list[C
         match = _CONDITION.fullmatch(text.strip())
         verb = "" if match is None else " ".join((match["sign"] or match["verb"] or match["worse"]).split())
         amount = float(match["amount"] or 0) if match is not None else 0.0
-        if match is None or verb not in forms or (verb in OF_COMPARE and amount <= 0):
+        if match is None or verb not in forms or not isfinite(amount) or (verb in OF_COMPARE and amount <= 0):
             raise ConfigError(f"⟨fail_if⟩: expected {', '.join(forms.values())}; found {text!r}")
         conditions.append(Condition(match["measure"].strip(), verb, amount, bool(match["percent"])))
     return conditions

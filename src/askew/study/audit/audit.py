@@ -39,7 +39,7 @@ from askew.study.audit.findings import (
     words_per_query,
     worst_queries,
 )
-from askew.study.audit.gate import against_baseline, check_conditions, coverage_notes, failures
+from askew.study.audit.gate import against_baseline, check_conditions, coverage_notes, outcomes
 from askew.study.audit.page import write_audit
 from askew.study.audit.report import AuditedMean, AuditReport, AuditSensitivity, next_steps, read_audit
 from askew.study.audit.settings import AuditSettings
@@ -114,7 +114,7 @@ def audit(
     measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=resolver)
     report = _report(run, measured, query_labels(table, chosen.groups), trial, opened, how, qrels, tell)
     report.audited = started.isoformat(timespec="seconds")
-    report.failures = failures(conditions, measured, earlier)
+    report.failures, report.passed = outcomes(conditions, measured, earlier)
     if earlier is not None:
         report.against_baseline = against_baseline(measured, earlier)
         report.notes += coverage_notes(conditions, measured, earlier)

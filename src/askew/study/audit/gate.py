@@ -11,6 +11,7 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.measure import MeasureReport
+from askew.measures.statistics.intervals import size_bounds
 from askew.measures.statistics.significance import ALPHA, SAME, Paired, holm, paired
 from askew.study.audit.engine import of_query
 from askew.study.audit.report import AuditReport
@@ -34,12 +35,16 @@ def check_conditions(
                 f"⟨fail_if⟩: {one.measure} compares the engine with itself and is near 1 for any engine, so that it "
                 "cannot be a condition; use ARaB(tf,sign=abs)@10 or its excess"
             )
+        if not one.relative and one.verb != WORSE:
+            _check_reach(one, known[one.measure])
         if not one.needs_baseline:
             continue
         if baseline is None:
             raise ConfigError(
                 f"⟨fail_if⟩: a condition on {one.measure} needs an earlier audit to compare with; give ⟨baseline⟩"
             )
+        if one.relative and one.verb != ABOVE and one.amount <= -100:
+            raise ConfigError(f"⟨fail_if⟩: {one.measure} cannot be more than 100% below the baseline")
         earlier = baseline.measures.get(one.measure)
         if earlier is None:
             raise ConfigError(
@@ -53,30 +58,58 @@ def check_conditions(
             )
 
 
-def failures(conditions: Sequence[Condition], measured: MeasureReport, baseline: AuditReport | None) -> list[str]:
-    """Return one line for each condition that is true."""
-    asked = {one.text: one for one in measured.asked}
+def _check_reach(one: Condition, asked: MeasureRequest) -> None:
+    """Refuse a condition that can never hold, or that compares something else than it says."""
+    low, high = asked.bounds
+    if asked.direction is Direction.ZERO:
+        if one.verb != ABOVE or one.amount < 0:
+            raise ConfigError(
+                f"⟨fail_if⟩: the best value of {one.measure} is 0, so its absolute value is compared, and the only "
+                f"condition is '{one.measure} > X' with X of 0 or more; found {one.verb} {one.amount:g}",
+                code="signed-condition",
+            )
+        low, high = size_bounds(asked.bounds)
+    if one.amount >= high if one.verb == ABOVE else one.amount <= low:
+        raise ConfigError(
+            f"⟨fail_if⟩: {one.measure} {one.verb} {one.amount:g} can never hold, because the values of this measure "
+            f"are from {low:g} to {high:g}",
+            code="never-holds",
+        )
+
+
+def outcomes(
+    conditions: Sequence[Condition], measured: MeasureReport, baseline: AuditReport | None
+) -> tuple[list[str], list[str]]:
+    """Return one line with the compared value for each condition: first of those that hold, then of the others."""
+    asked = {one.text: one for one in measured.asked} if conditions else {}
     compared = {
         one.measure: _compared(asked[one.measure], measured, baseline)
         for one in conditions
         if one.needs_baseline and one.measure in asked
     }
     worse = dict.fromkeys(one.measure for one in conditions if one.verb == WORSE and one.measure in asked)
-    ps = [1.0 if (pair := compared[text]) is None or pair.p is None else pair.p for text in worse]
-    corrected = dict(zip(worse, holm(ps), strict=True))
-    lines = []
+    corrected = dict(zip(worse, holm([_p(compared[text]) for text in worse]), strict=True))
+    lines: tuple[list[str], list[str]] = [], []
     for one in conditions:
         pair = compared.get(one.measure)
         if one.measure not in asked:
-            lines.append(f"{one.measure} is not defined for any query")
+            holds, line = True, f"{one.measure} is not defined for any query"
         elif one.verb == WORSE:
-            lines.append(_worse(one.measure, pair, corrected[one.measure]))
-        elif line := _beyond(one, asked[one.measure], measured, baseline):
-            if one.relative and pair is not None and pair.p is not None and pair.p >= ALPHA:
+            holds, line = _worse(one.measure, pair, corrected[one.measure])
+        else:
+            holds, line = _beyond(one, asked[one.measure], measured, baseline)
+            if holds and one.relative and pair is not None and _p(pair) >= ALPHA:
                 queries = counted(pair.n, "query", "queries")
-                line += f"; the change is not significant (p = {pair.p:.2f}, n = {queries})"
-            lines.append(line)
-    return [line for line in lines if line]
+                line += f"; the change is not significant (p = {_p(pair):.2f}, n = {queries})"
+        lines[0 if holds else 1].append(line)
+    return lines
+
+
+def _p(pair: Paired | None) -> float:
+    """The p of a comparison. If all queries change by the same amount, it is that of the sign test."""
+    if pair is None or pair.p is not None:
+        return 1.0 if pair is None else float(pair.p or 0.0)
+    return float(min(1.0, 2 * 0.5**pair.n))
 
 
 def against_baseline(measured: MeasureReport, baseline: AuditReport) -> dict[str, Paired]:
@@ -107,7 +140,9 @@ def coverage_notes(conditions: Sequence[Condition], measured: MeasureReport, bas
     return said
 
 
-def _beyond(one: Condition, asked: MeasureRequest, measured: MeasureReport, baseline: AuditReport | None) -> str:
+def _beyond(
+    one: Condition, asked: MeasureRequest, measured: MeasureReport, baseline: AuditReport | None
+) -> tuple[bool, str]:
     at_zero = asked.direction is Direction.ZERO
     value, limit, to = measured[asked.text].mean, one.amount, f"{one.amount:g}"
     value = abs(value) if at_zero else value
@@ -118,16 +153,17 @@ def _beyond(one: Condition, asked: MeasureRequest, measured: MeasureReport, base
         to = f"{limit:.4f} ({one.amount:+g}% of {before:.4f} in the baseline)"
     beyond = value > limit + SAME if one.verb == ABOVE else value < limit - SAME
     name = f"|{one.measure}|" if at_zero else one.measure
-    return f"{name} is {value:.4f}, {'above' if one.verb == ABOVE else 'below'} {to}" if beyond else ""
+    return beyond, f"{name} is {value:.4f}, {'' if beyond else 'not '}{'above' if one.verb == ABOVE else 'below'} {to}"
 
 
-def _worse(measure: str, found: Paired | None, p: float) -> str:
+def _worse(measure: str, found: Paired | None, p: float) -> tuple[bool, str]:
     if found is None:
-        return f"{measure} has no query in common with the baseline"
-    if found.gain >= 0 or p >= ALPHA:
-        return ""
+        return True, f"{measure} has no query in common with the baseline"
+    holds = found.gain < 0 and p < ALPHA
     said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{measure} is worse than in the baseline by {-found.gain:.4f} ({said}, n = {found.n} queries)"
+    by = f"by {-found.gain:.4f}" if holds else f"with a gain of {found.gain:+.4f}"
+    verb = "is worse than" if holds else "is not significantly worse than"
+    return holds, f"{measure} {verb} in the baseline {by} ({said}, n = {found.n} queries)"
 
 
 def _compared(asked: MeasureRequest, measured: MeasureReport, baseline: AuditReport | None) -> Paired | None:

@@ -142,7 +142,8 @@ class AuditReport(TableView):
     or ``neither``. ``scores`` has the values of each measure by query. ``words_per_query`` has, for each group, how
     many words in the results of a query name the group, as a mean over the queries. ``worst`` has the neutral queries
     that lean beyond chance, with their results. ``reformulations`` were tried on the engine. ``audited`` is the time of
-    the audit. ``failures`` has the conditions of ``fail_if`` that are true. ``reading`` says how to read the deciding
+    the audit. ``failures`` has the conditions of ``fail_if`` that are true, and ``passed``
+    the others, each with the value that was compared. ``reading`` says how to read the deciding
     measure, and ``next_steps`` recommends what to do.
     """
 
@@ -171,6 +172,7 @@ class AuditReport(TableView):
     model: str = ""
     next_steps: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list, metadata={"key": None})
     notes: list[str] = field(default_factory=list)
     against_baseline: Mapping[str, Paired] = field(default_factory=dict)
     audited: str = ""

@@ -88,7 +88,7 @@ def command(
         _print_report(report, keep_queries)
         if out is not None:
             say(f"written to {out / 'report.html'}")
-    end_gate(fail_if or (), report.failures)
+    end_gate(fail_if or (), report.failures, report.passed)
 
 
 def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

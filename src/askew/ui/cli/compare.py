@@ -70,7 +70,7 @@ def command(
         if preset := given["preset"]:
             say_wrapped(f"preset: {preset} (details: 'askew show preset {preset}')")
     o.write_tables(report.tables(), latex, csv, {} if figures is None else report.charts(), figures)
-    end_gate(fail_if or (), report.failures)
+    end_gate(fail_if or (), report.failures, report.passed)
 
 
 def _margin(text: str | None) -> float | dict[str, float] | None:

@@ -101,8 +101,10 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
+def end_gate(conditions: Sequence[str], failures: Sequence[str], passed: Sequence[str]) -> None:
     """Print the outcome of the conditions of ``--fail-if`` on stderr, and exit with code 1 if one of them holds."""
+    for line in passed:
+        say(f"askew: compared: {line}", err=True)
     for failure in failures:
         say(f"askew: failed: {failure}", err=True)
     if failures:
