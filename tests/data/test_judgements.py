@@ -308,3 +308,12 @@ def test_a_parquet_row_without_a_value_is_refused(tmp_path, name):
     columns[name] = [columns[name][0], None]
     with pytest.raises(DataError, match=r"a\.parquet"):
         read_judgements(parquet(tmp_path, columns))
+
+
+@pytest.mark.parametrize("lines", ["q1 0 d1 1\nq1 0 7187158\n", "q1\td1\t1\nq1\t0\td2\t1\n"])
+def test_a_line_with_another_number_of_columns_is_an_error(lines, tmp_path):
+    path = tmp_path / "qrels.txt"
+    path.write_text(lines)
+    with pytest.raises(DataError) as error:
+        read_judgements(path)
+    assert error.value.code == "bad-width"

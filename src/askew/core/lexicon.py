@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_names, place
 from askew.core.files import DATA, check_file, decode_block, fingerprint
@@ -44,7 +45,7 @@ class Lexicon:
                 raise DataError(
                     f"lexicon {self.name!r}: {expected}, found {group!r}", code="bad-group-name", found=group
                 )
-            cleaned[group] = tuple(sorted({" ".join(term.split()).lower() for term in terms} - {""}))
+            cleaned[group] = tuple(sorted({normalize("NFC", " ".join(term.split()).lower()) for term in terms} - {""}))
             if not cleaned[group]:
                 raise DataError(f"lexicon {self.name!r}: the group {group!r} has no terms")
         if not cleaned:

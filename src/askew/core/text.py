@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -171,6 +173,18 @@ class GroupVocabulary:
         return counts
 
 
+_MOST_SPELLINGS = 64
+
+
+def _spellings(term: str) -> set[str]:
+    """The term with each accented letter as one character (NFC) and as letter and mark (NFD): texts may have either."""
+    composed, decomposed = (unicodedata.normalize(form, term) for form in ("NFC", "NFD"))
+    each = [{char, unicodedata.normalize("NFD", char)} for char in composed]
+    if composed == decomposed or math.prod(map(len, each)) > _MOST_SPELLINGS:
+        return {composed, decomposed}
+    return set(map("".join, itertools.product(*each)))
+
+
 def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> GroupVocabulary:
     """Tokenize the terms of a lexicon as texts are tokenized."""
     # Terms of a lexicon are never clipped: "m.d." must not lose its "d".
@@ -188,15 +202,16 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
         raise DataError(f"lexicon {lexicon.name!r}: {rule}; {forms}", code="long-prefix")
     for bit, terms in enumerate(lexicon.groups.values()):
         for term in terms:
-            tokens = [token for token in tokenize(term.rstrip("*")) if token]
-            if not tokens:
-                why = f"has no token under the tokenizer {tokenizer_name!r}, so it can never match a text"
-                raise DataError(f"lexicon {lexicon.name!r}: the term {term!r} {why}", code="no-token")
-            if len(tokens) > 1:
-                vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), 1 << bit))
-            else:
-                masks = vocabulary.prefixes if term.endswith("*") else vocabulary.words
-                masks[tokens[0]] = masks.get(tokens[0], 0) | 1 << bit
+            for spelling in _spellings(term.rstrip("*")):
+                tokens = [token for token in tokenize(spelling) if token]
+                if not tokens:
+                    why = f"has no token under the tokenizer {tokenizer_name!r}, so it can never match a text"
+                    raise DataError(f"lexicon {lexicon.name!r}: the term {term!r} {why}", code="no-token")
+                if len(tokens) > 1:
+                    vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), 1 << bit))
+                else:
+                    masks = vocabulary.prefixes if term.endswith("*") else vocabulary.words
+                    masks[tokens[0]] = masks.get(tokens[0], 0) | 1 << bit
     for start, phrases in vocabulary.phrases.items():
         merged: dict[tuple[str, ...], int] = {}
         for phrase, mask in phrases:

@@ -94,7 +94,7 @@ def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
 
 
 def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
-    first, tabs = True, False
+    first, tabs, width = True, False, 0
     for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
@@ -110,8 +110,10 @@ def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
             raise DataError(
                 f"{where}: {message}, or add the header line query-id, corpus-id, score", code="mixed-blanks"
             )
-        if len(fields) not in (3, 4):
+        width = width or len(fields)
+        if len(fields) not in (3, 4) or len(fields) != width:
             expected = "expected 4 columns (query iteration document relevance) or 3 without the iteration"
+            expected += ", the same number in every line"
             raise DataError(f"{where}: {expected}, found {len(fields)} in {shown(line)}", code="bad-width")
         yield number, fields[0], fields[-2], _grade(fields[-1], path, number)
 

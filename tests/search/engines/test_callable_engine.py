@@ -92,10 +92,15 @@ def test_a_document_without_an_id_is_named_by_its_text():
 
 
 def test_passages_may_be_plain_texts():
-    found = [as_found("He is a nurse."), as_found(("He is a nurse.", 0.5))]
-    assert [one.text for one in found] == ["He is a nurse."] * 2
-    assert found[0].doc_id == found[1].doc_id and " " not in found[0].doc_id
+    found = as_found("He is a nurse.")
+    assert found.text == "He is a nurse." and " " not in found.doc_id
     assert as_found("d1") == ("d1", None, None) and as_found(("d 1", 0.5, "text")) == ("d 1", 0.5, "text")
+
+
+def test_the_text_beside_a_score_is_an_id_even_with_blanks():
+    assert as_found(("doc 1", 0.5)) == ("doc 1", 0.5, None)
+    assert as_found(["doc 1", "0.5"]) == ("doc 1", 0.5, None)
+    assert as_found(("He is a nurse.", None)).text == "He is a nurse."
 
 
 def test_the_id_of_a_document_is_its_own_or_that_of_its_metadata():
@@ -145,7 +150,7 @@ def test_a_function_is_found_by_its_file(tmp_path):
 )
 def test_a_path_that_leads_nowhere_is_named(path, words):
     with pytest.raises(ConfigError, match=words):
-        callable_ranker(path)
+        callable_ranker(path).search(["a"], 1)
 
 
 def test_answers_of_a_function_are_kept_only_in_a_file_that_is_named(tmp_path):

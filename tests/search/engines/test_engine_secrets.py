@@ -160,3 +160,14 @@ def test_a_file_that_holds_no_secret_is_refused_without_being_quoted(tmp_path, n
         SecretSource("auth", file=path).read()
     assert "auth_file=" in str(caught.value)
     assert "schlüssel" not in str(caught.value)
+
+
+def test_answers_to_one_user_are_not_given_to_another(tmp_path, monkeypatch):
+    with SearchServer({"d1": TEXT}) as server:
+        monkeypatch.setenv("MINE", "token-of-one-tenant")
+        monkeypatch.setenv("YOURS", "token-of-another-tenant")
+        url = f"{server.url}/search?q={{query}}&size={{k}}"
+        for number, variable in enumerate(("MINE", "MINE", "YOURS", "MINE")):
+            http(url, cache=str(tmp_path / "answers"), auth_env=variable).search(["station"], 3)
+            assert len(server.queries) == (1, 1, 2, 2)[number]
+        assert b"tenant" not in (tmp_path / "answers").read_bytes()

@@ -23,7 +23,7 @@ class CallableEngine:
     """Any Python function, or a retriever of LangChain or LlamaIndex.
 
     ``function`` is the object itself, or its location: ``module:name`` or ``path/to/file.py:name``. A function is
-    called with a query and k, or with the query alone, and returns ids, texts, (id, score), (id, score, text),
+    called with a query and k, or with the query alone, and returns ids, passages, (id, score), (id, score, text),
     dictionaries with id, score and text, or documents of LangChain or LlamaIndex. A retriever is an object with
     ``invoke`` or ``retrieve``; its own settings determine how many documents it returns. ``id_field`` is the field or
     metadata with the document id. A document without an id is named by a hash of its text.
@@ -81,7 +81,9 @@ def as_found(document: Any, id_field: str | None = None, where: str = "callable"
         return Found(_id(own, text, id_field, where), _number(document.get("score")), text)
     if isinstance(document, tuple | list) and 1 <= len(document) <= 3:
         first, score, text = [*document, None, None][:3]
-        found = Found(first) if isinstance(first, str) and text is not None else as_found(first, id_field, where)
+        # The text beside a text or a score is an id, even with blanks; a passage is given alone or as the third value.
+        is_id = isinstance(first, str) and first != "" and (text is not None or _number(score) is not None)
+        found = Found(first) if is_id else as_found(first, id_field, where)
         score = found.score if score is None else _number(score)
         return Found(found.doc_id, score, found.text if text is None else str(text))
     if hasattr(document, "node"):

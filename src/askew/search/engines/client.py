@@ -8,6 +8,7 @@ settings and opens nothing: the first ``find`` opens connections, files and secr
 ``most_threads``  the number of threads that may call ``find`` at once; by default the user's setting.
 ``keeps_answers`` False if answers may change between calls without notice: then they are cached only if the user names
                   a cache.
+``credentials``   a method that returns the secrets of a request by name; answers to others are not used again.
 ``close``         a method that closes the connections.
 
 ``askew.search.engines.ranker.EnginePlugin`` makes a ranker plugin from an engine class.

@@ -150,6 +150,9 @@ class _VectorDatabase(_Database):
         # A local database can be opened only once.
         self.most_threads = 1 if self._is_local else None
 
+    def credentials(self) -> Mapping[str, str]:
+        return {"secret": self._auth.read()} if self._auth else {}
+
     def _secret(self) -> str | None:
         return self._auth.read() if self._auth else None
 

@@ -229,6 +229,10 @@ class HttpEngine:
         """The hits of each query, with one request per query."""
         return [self._find(query, k) for query in queries]
 
+    def credentials(self) -> Mapping[str, str]:
+        """The headers with secrets."""
+        return self._auth.headers()
+
     def close(self) -> None:
         """Close the connections."""
         self._wire.close()

@@ -112,6 +112,10 @@ class OpenSearchEngine:
             raise EngineError(f"{self._wire.origin}: the reply is not one of _msearch; check ⟨url⟩")
         return [self._answer(response) for response in responses]
 
+    def credentials(self) -> Mapping[str, str]:
+        """The headers with secrets."""
+        return self._auth.headers()
+
     def close(self) -> None:
         """Close the connections."""
         self._wire.close()

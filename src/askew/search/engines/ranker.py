@@ -189,6 +189,9 @@ class EngineRanker:
     def _gather(self, wanted: list[str], k: int) -> dict[str, Answer]:
         file, progress = self._answers, self.progress or (lambda *_: None)
         keyed = {"form": _FORM, "k": k, "texts": not self._known, "of": self.settings()}
+        # Another user may get other answers. The file has only a keyed hash of the secrets.
+        if file is not None and hasattr(self.engine, "credentials"):
+            keyed |= {"credentials": found} if (found := self.engine.credentials()) else {}
         keys = {} if file is None else {text: file.key(keyed, text) for text in wanted}
         cached = {} if file is None else file.read(list(keys.values()))
         answers: dict[str, Answer] = {text: cached[key] for text, key in keys.items() if key in cached}
