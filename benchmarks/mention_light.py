@@ -7,9 +7,9 @@
 A linear model on the features of the resolver, trained on the labels of ``mention_model.py`` (same rows:
 no passage of MS MARCO, no document of the test split) and on what the shipped adapter ``minilm-who`` says of further
 mentions in BoolQ, SQuAD, GAP and FairytaleQA: 4,000 labels are too few for a model of single words. ``--teacher FILE``
-keeps what the adapter said, which takes minutes on a GPU and an hour or so on two cores. ``--folds`` cross-validates:
-FOLDER/K has the adapter that ``mention_model.py --fold K`` trained, and ``answers.npy``, what it said. ``--keep``
-writes what was measured; that of the shipped resolver is in ``src/askew/shipped/mentions/light.measured.json``.
+keeps what the adapter said, which takes minutes. ``--folds`` cross-validates over documents, and writes
+FOLDER/K/out_of_fold_light.npy. ``--keep`` writes what was measured; that of the shipped resolver is in
+``src/askew/shipped/mentions/light.measured.json``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 from mention_model import (
     FOLDS,
+    KINDS,
     LABELS,
+    WRITTEN,
     Label,
     fold_of,
     measure_with,
@@ -138,17 +140,16 @@ def answers_of(adapter: str, further: list[Label], kept: Path | None) -> Any:
     return found
 
 
-def cross_validate(labels: list[Label], further: list[Label], folder: Path) -> None:
-    """Write out_of_fold_light.npy beside the adapter of each fold: as good as in use, no label was seen."""
-    rows, answers = training_rows(labels), {}
+def cross_validate(labels: list[Label], further: list[Label], answers: Any, folder: Path) -> None:
+    """Write out_of_fold_light.npy for each fold of the documents; the adapter's answers in these are left out."""
+    rows = training_rows(labels)
     for fold in range(FOLDS):
         place = folder / str(fold)
-        answers[fold] = answers_of(str(place), further, place / "answers.npy")
-        seen = np.array([fold_of(one) != fold for one in further])
+        seen = np.array([fold_of(label) != fold for label in further])
         weights = place / "light.npz"
-        kept = [one for one, use in zip(further, seen, strict=True) if use]
-        train([one for one in rows if fold_of(one) != fold], kept, answers[fold][seen], weights)
-        left = [one for one in rows if fold_of(one) == fold]
+        kept = [label for label, use in zip(further, seen, strict=True) if use]
+        train([label for label in rows if fold_of(label) != fold], kept, answers[seen], weights)
+        left = [label for label in rows if fold_of(label) == fold and label.collection != "written"]
         found = LightResolver(weights).probabilities(*positions(left))
         np.save(place / "out_of_fold_light.npy", found)
         right = np.mean(found.argmax(axis=1) == [WHO.index(one.who) for one in left])
@@ -158,20 +159,21 @@ def cross_validate(labels: list[Label], further: list[Label], folder: Path) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
+    parser.add_argument("--labels", type=Path, nargs="+", default=[])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--teacher", type=Path, help="a .npy file: read where it is there, else written")
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--keep", type=Path, help="a .json file: what was measured")
     parser.add_argument("--folds", type=Path)
     given = parser.parse_args()
-    labels = read_labels(given.labels, given.data)
+    labels = read_labels([LABELS, WRITTEN, KINDS, *given.labels], given.data)
     if given.out or given.folds:
         further = unlabeled(given.data, {one.document for one in labels if one.split == "test"})
+        answers = answers_of(WHO_ADAPTER, further, given.teacher)
     if given.folds:
-        cross_validate(labels, further, given.folds)
+        cross_validate(labels, further, answers, given.folds)
     if given.out:
-        train(training_rows(labels), further, answers_of(WHO_ADAPTER, further, given.teacher), given.out)
+        train(training_rows(labels), further, answers, given.out)
     if given.measure or given.out:
         measured = measure_with(LightResolver(given.out), labels, with_test_documents=False)
         print(show(measured))

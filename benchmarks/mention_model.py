@@ -4,8 +4,9 @@
     python benchmarks/mention_model.py --data DATA --labels FILE ... --measure FOLDER          measure again
     python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER/K --fold K   without a fold, 0 to 4
 
-``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels of askew,
-``benchmarks/mentions/labels.jsonl.gz``, are for training; a row with the field ``split`` belongs to that split.
+``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields), beside those of askew in
+``benchmarks/mentions``: ``labels`` and ``written`` are for training, ``kinds`` is a test of three kinds of texts. A row
+with the field ``split`` belongs to that split.
 ``DATA`` has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
 MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
@@ -21,27 +22,32 @@ import csv
 import gzip
 import json
 import random
+import re
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from askew.core.groups import WHO
 from askew.core.text import is_clipped
-from askew.measures.resolver import Resolver
 from askew.models.find import MINILM
 from askew.models.mention import Window, windows
+
+if TYPE_CHECKING:
+    from askew.measures.resolver import Resolver
 
 # training.low_rank is in tools/, which is not a package of askew.
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
-LABELS = Path(__file__).parent / "mentions" / "labels.jsonl.gz"
+LABELS, WRITTEN, KINDS = (
+    Path(__file__).parent / "mentions" / f"{name}.jsonl.gz" for name in ("labels", "written", "kinds")
+)
 GREPBIAS = "grepbiasir"
 # Of these no row is trained on: their terms allow research alone.
 TEST_ONLY = ("msmarco_dl1920",)
@@ -55,13 +61,17 @@ class Settings:
     alpha: int = 32
     dropout: float = 0.0
     hidden: int = 256
-    epochs: int = 5
+    epochs: int = 8
     learning_rate: float = 7e-4
     batch_size: int = 32
     warmup: float = 0.1
     weight_decay: float = 0.01
     label_smoothing: float = 0.05
     largest_gradient: float = 1.0
+    # The share of documents, drawn anew in each epoch, whose words for women and men are exchanged, and the share of
+    # mentions that are read in their sentence alone.
+    exchanged: float = 0.5
+    alone: float = 0.35
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,8 @@ class Label:
     split: str
     query: str
     text: str
+    kind: str = ""
+    group: str = ""
 
     @property
     def document(self) -> tuple[str, str]:
@@ -99,14 +111,15 @@ def read_labels(files: Iterable[Path], data: Path) -> list[Label]:
     texts = {name: read_texts(data, name) for name in sorted({row["collection"] for row in rows if "text" not in row})}
     found = []
     for row in rows:
-        text = row["text"] if "text" in row else texts[row["collection"]][row["doc"]]
+        # A row may be about a part of its document; ``at`` is the place in this part.
+        text = row["text"] if "text" in row else texts[row["collection"]][row["doc"]][slice(*row.get("part", [None]))]
         end = row["at"] + len(row["word"])
         if text[row["at"] : end].lower() != row["word"].lower() or row["who"] not in WHO:
             raise SystemExit(f"expected {row['word']!r} at {row['at']} and one of {', '.join(WHO)}: {row}")
         found.append(
             Label(
                 row["collection"], row["doc"], row["at"], row["word"], row["who"], row.get("split", "train"),
-                row.get("query", ""), text,
+                row.get("query", ""), text, row.get("kind", ""), row.get("group", ""),
             )
         )  # fmt: skip
     return found
@@ -177,17 +190,62 @@ def fit(
 
     torch.manual_seed(seed)
     network, tokenizer = make_network(model, settings, device, len(names_of))
-    read = list(windows(tokenizer, *positions(labels)))
-    classes = [names_of.index(one.who) for one in labels]
+    classes = [names_of.index(label.who) for label in labels]
+    chance, both = random.Random(seed), (labels, exchange_groups(labels))
+    read: list[Window] = []
+    orders = []
+    for _ in range(settings.epochs):
+        turned = {document: chance.random() < settings.exchanged for document in {label.document for label in labels}}
+        shown = [both[turned[label.document]][row] for row, label in enumerate(labels)]
+        shown = [in_sentence(label) if chance.random() < settings.alone else label for label in shown]
+        first = len(read)
+        read += windows(tokenizer, *positions(shown))
+        order = _alike(chance, [len(window.ids) for window in read[first:]], settings.batch_size)
+        orders.append([first + row for row in order])
 
     def loss(chosen: Sequence[int]) -> Any:
         return _loss(network, [read[number] for number in chosen], classes, settings)
 
-    chance = random.Random(seed)
-    orders = [_alike(chance, [len(one.ids) for one in read], settings.batch_size) for _ in range(settings.epochs)]
     pace = Pace(settings.learning_rate, settings.warmup, settings.weight_decay, settings.largest_gradient)
     fit_epochs(network, orders, loss, settings.batch_size, pace, partial(print, flush=True))
     return encoder_tensors(network)
+
+
+def exchange_groups(labels: Sequence[Label]) -> list[Label]:
+    """The labels with each word for women in their texts replaced by that for men, and the reverse."""
+    from askew.rewrite.swap import key_of, load_swaps
+
+    swaps = load_swaps("gender-en").swaps
+    longest_first = "|".join(sorted(map(re.escape, swaps), key=len, reverse=True))
+    words = re.compile(rf"(?<!\w)({longest_first})(?!\w)", re.IGNORECASE)
+    exchanged = []
+    for label in labels:
+        parts, last, at, length = [], 0, label.at, len(label.word)
+        for match in words.finditer(label.text):
+            near, far = swaps[key_of(match[0])]
+            new = near if re.match(r"\s+\w", label.text[match.end() :]) else far
+            new = new.upper() if match[0].isupper() and len(match[0]) > 1 else new
+            new = new[0].upper() + new[1:] if match[0][0].isupper() else new
+            if match.start() == label.at:
+                length = len(new) + len(label.word) - len(match[0])
+            elif match.start() < label.at:
+                at += len(new) - len(match[0])
+            parts += [label.text[last : match.start()], new]
+            last = match.end()
+        text = "".join([*parts, label.text[last:]])
+        exchanged.append(replace(label, text=text, at=at, word=text[at : at + length]))
+    return exchanged
+
+
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+")
+
+
+def in_sentence(label: Label) -> Label:
+    """The label with the sentence of the mention alone."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(label.text)]
+    start = max((end for end in ends if end <= label.at), default=0)
+    stop = min((end for end in ends if end >= label.at + len(label.word)), default=len(label.text))
+    return replace(label, text=label.text[start:stop], at=label.at - start)
 
 
 def _alike(chance: random.Random, lengths: Sequence[int], batch_size: int) -> list[int]:
@@ -217,14 +275,12 @@ def measure(folder: Path, labels: Sequence[Label], with_test_documents: bool) ->
 
 def measure_with(resolver: Resolver, labels: Sequence[Label], with_test_documents: bool) -> dict[str, Any]:
     """The same of any resolver."""
-    test = [one for one in labels if one.split == "test"]
-    chosen = resolver.probabilities(*positions(test)).argmax(1)
-    wanted = np.array([WHO.index(one.who) for one in test])
-    ruled = np.where([one.clipped for one in test], WHO.index("other"), chosen)
-    read = {one.document for one in training_rows(labels, with_test_documents)}
-    fresh = np.array([one.document not in read for one in test])
-    of_collection = np.array([one.collection for one in test])
-    share: Callable[..., Any] = partial(accuracy, queries=[one.query for one in test])
+    by_query = [label for label in labels if label.split == "test" and not label.kind]
+    read = {label.document for label in training_rows(labels, with_test_documents)}
+    chosen, wanted, ruled = classes_of_test(resolver, by_query)
+    fresh = np.array([label.document not in read for label in by_query])
+    of_collection = np.array([label.collection for label in by_query])
+    share: Callable[..., Any] = partial(accuracy, queries=[label.query for label in by_query])
     table = Counter((WHO[i], WHO[j]) for i, j in zip(wanted, ruled, strict=True))
     return {
         "model alone": share(chosen == wanted),
@@ -235,6 +291,37 @@ def measure_with(resolver: Resolver, labels: Sequence[Label], with_test_document
             name: share(ruled == wanted, of=of_collection == name) for name in sorted(set(of_collection.tolist()))
         },
         "confusion": {name: [table[name, other] for other in WHO] for name in WHO},
+        **measure_kinds(resolver, [label for label in labels if label.split == "test" and label.kind]),
+    }
+
+
+def classes_of_test(resolver: Resolver, test: Sequence[Label]) -> tuple[Any, Any, Any]:
+    """The estimated classes, the labels, and the estimates after the rule for clipped words."""
+    chosen = resolver.probabilities(*positions(test)).argmax(1)
+    ruled = np.where([label.clipped for label in test], WHO.index("other"), chosen)
+    return chosen, np.array([WHO.index(label.who) for label in test]), ruled
+
+
+def measure_kinds(resolver: Resolver, test: Sequence[Label]) -> dict[str, Any]:
+    """Accuracy, and precision and recall of ``generic``, for each kind of text and words for each gender."""
+    _, wanted, ruled = classes_of_test(resolver, test)
+    generic = WHO.index("generic")
+    share: Callable[..., Any] = partial(accuracy, queries=["\t".join(label.document) for label in test])
+    kinds, groups = (np.array([getattr(label, part) for label in test]) for part in ("kind", "group"))
+    parts = {
+        ", ".join(part for part in (kind or "all kinds", group) if part): (kinds == kind if kind else kinds != "")
+        & (groups == group if group else groups != "")
+        for kind in ("", *sorted(set(kinds.tolist())))
+        for group in ("", *sorted(set(groups.tolist())))
+    }
+    return {
+        "kinds": {name: share(ruled == wanted, of=part) for name, part in parts.items()},
+        "recall of generic": {
+            name: share(ruled == wanted, of=part & (wanted == generic)) for name, part in parts.items()
+        },
+        "precision of generic": {
+            name: share(ruled == wanted, of=part & (ruled == generic)) for name, part in parts.items()
+        },
     }
 
 
@@ -261,8 +348,9 @@ def show(measured: dict[str, Any]) -> str:
     """The measures as Markdown."""
     lines = ["| test split | accuracy | 95% interval | mentions | queries |", "|---|---|---|---|---|"]
     flat = {name: one for name, one in measured.items() if "accuracy" in one}
-    flat |= {f"class {name}": one for name, one in measured["by class"].items()}
-    flat |= {f"collection {name}": one for name, one in measured["by collection"].items()}
+    nested = {"by class": "class", "by collection": "collection", "kinds": "kind"}
+    for part, title in (nested | {name: name for name in ("recall of generic", "precision of generic")}).items():
+        flat |= {f"{title} {name}": one for name, one in measured[part].items()}
     for name, one in flat.items():
         interval = f"{one['low']:.3f} to {one['high']:.3f}"
         lines.append(f"| {name} | {one['accuracy']:.3f} | {interval} | {one['rows']} | {one['queries']} |")
@@ -301,7 +389,7 @@ def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
 def write_out_of_fold(labels: Sequence[Label], folder: Path, fold: int) -> None:
     from askew.measures.resolver import NeuralResolver
 
-    rows = [one for one in training_rows(labels) if fold_of(one) == fold]
+    rows = [label for label in training_rows(labels) if fold_of(label) == fold and label.collection != "written"]
     found = NeuralResolver(str(folder)).probabilities(*positions(rows))
     np.save(folder / "out_of_fold.npy", found)
     right = np.mean(found.argmax(axis=1) == [WHO.index(one.who) for one in rows])
@@ -315,7 +403,7 @@ def write(folder: Path, measured: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
+    parser.add_argument("--labels", type=Path, nargs="+", default=[])
     folders = parser.add_mutually_exclusive_group(required=True)
     folders.add_argument("--out", type=Path, help="train, and write the adapter to this folder")
     folders.add_argument("--measure", type=Path, help="measure the adapter in this folder")
@@ -326,7 +414,7 @@ def main() -> None:
     parser.add_argument("--with-test-documents", action="store_true")
     options = parser.parse_args()
     options.settings = Settings(epochs=options.epochs)
-    labels = read_labels(options.labels, options.data)
+    labels = read_labels([LABELS, WRITTEN, KINDS, *options.labels], options.data)
     if options.out:
         train(labels, options)
     if options.fold is not None:

@@ -123,7 +123,7 @@ def main() -> None:
     print(f"{len(kept):,} rows: {dict(Counter(one.collection for one in kept))}", flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    settings = Settings(epochs=EPOCHS)
+    settings = Settings(epochs=EPOCHS, alone=0.0)
     labels = as_labels(kept)
     save_file(fit(labels, settings, given.seed, device, names_of=WHY), given.out / WEIGHTS)
     text = json.dumps(describe(labels, settings, given.seed, device), indent=1)
