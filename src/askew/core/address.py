@@ -56,10 +56,10 @@ class Address(str):
         if isinstance(whole, Address):
             return whole
         text = os.fspath(whole)
-        made = super().__new__(cls, _shown(text))
-        made._whole = text
+        address = super().__new__(cls, _shown(text))
+        address._whole = text
         _known.update(_pieces(text, sure=True))
-        return made
+        return address
 
     def __reduce__(self) -> tuple[type[Address], tuple[str]]:
         """Pickle the address with its credentials, so that another process can open it."""
@@ -88,7 +88,7 @@ class Address(str):
 def without_secrets(text: str) -> str:
     """The text without credentials: without those of URLs in it, and without those of every ``Address`` made so far."""
     if ":/" in text:
-        text = _IN_TEXT.sub(lambda found: _clean(found[0]), text)
+        text = _IN_TEXT.sub(lambda url: _clean(url[0]), text)
     for secret in sorted(_known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
@@ -104,7 +104,7 @@ def without_secret_values(value: Any) -> Any:
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [without_secret_values(one) for one in value]
+        return [without_secret_values(inner) for inner in value]
     if not isinstance(value, str):
         return value
     is_address = (_BEGIN.match(value) or _HOST_WITH_USER.match(value)) and not re.search(r"\s", value)
@@ -124,8 +124,8 @@ def know_secrets(value: Any) -> None:
                 _known.update(_written(inner, _LEAST))
             know_secrets(inner)
     elif isinstance(value, list | tuple):
-        for one in value:
-            know_secrets(one)
+        for item in value:
+            know_secrets(item)
     elif isinstance(value, str):
         Address(value)
 
@@ -144,7 +144,7 @@ def _shown(text: str) -> str:
         return f"{begin[0]}{HIDDEN}"
     place, _, query = host.partition("#")[0].partition("?")
     container = f"{user}@" if user and _is_container(begin[1], user) else ""
-    pairs = [one.partition("=") for one in query.split("&") if one]
+    pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
     shown = [f"{key}={value}" for key, _, value in pairs if key in _SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value)]
     return f"{begin[0]}{container}{place}{'?' if shown else ''}{'&'.join(shown)}"
 
@@ -179,15 +179,15 @@ def _pieces(text: str, sure: bool = False) -> set[str]:
         return _parts(bare[0].removesuffix("@"), sure) if bare else set()
     rest = text[begin.end() :]
     user, host = _split_user(rest)
-    found = set() if _is_container(begin[1], user) else _parts(user, sure)
+    pieces = set() if _is_container(begin[1], user) else _parts(user, sure)
     if host is None:
-        return found | _parts(rest.rpartition("@")[0], sure)
+        return pieces | _parts(rest.rpartition("@")[0], sure)
     host, _, fragment = host.partition("#")
-    for one in host.partition("?")[2].split("&"):
-        name, _, value = one.partition("=")
+    for parameter in host.partition("?")[2].split("&"):
+        name, _, value = parameter.partition("=")
         if name not in _SHOWN_PARAMETERS:
-            found |= _written(value, _LEAST if sure else 0) if not sure or _is_secret_parameter(name) else set()
-    return found | _written(fragment, _LEAST_NAME if sure else 0)
+            pieces |= _written(value, _LEAST if sure else 0) if not sure or _is_secret_parameter(name) else set()
+    return pieces | _written(fragment, _LEAST_NAME if sure else 0)
 
 
 def _parts(user: str, sure: bool) -> set[str]:
@@ -200,7 +200,7 @@ def _parts(user: str, sure: bool) -> set[str]:
 
 
 def _written(piece: str, least: int) -> set[str]:
-    return {one for one in (piece, unquote(piece), unquote_plus(piece)) if len(one) >= max(least, 1)}
+    return {form for form in (piece, unquote(piece), unquote_plus(piece)) if len(form) >= max(least, 1)}
 
 
 def _is_container(scheme: str, user: str) -> bool:
@@ -215,7 +215,7 @@ def _clean(url: str) -> str:
     if host is None:
         return f"{begin[0]}{HIDDEN}"
     place = f"{begin[0]}{user + '@' if user and _is_container(begin[1], user) else ''}{host}"
-    return _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if _is_secret_parameter(found[1]) else found[0], place)
+    return _ASSIGNED.sub(lambda match: f"{match[1]}={HIDDEN}" if _is_secret_parameter(match[1]) else match[0], place)
 
 
 def _is_secret_parameter(name: str) -> bool:
@@ -245,7 +245,7 @@ def without_local_paths(text: str) -> str:
     if len(home) > 1:
         # This also covers paths with blanks, whose end the pattern below cannot find.
         text = text.replace(f"{home}/", "")
-    return _PATH_IN_TEXT.sub(lambda found: name_of(found[0].rstrip("/")), text)
+    return _PATH_IN_TEXT.sub(lambda path: name_of(path[0].rstrip("/")), text)
 
 
 def public_text(text: str) -> str:
@@ -258,14 +258,14 @@ def public(value: Any, paths: Iterable[str] = ()) -> Any:
 
     ``paths`` are known local paths. They are also found if they contain blanks.
     """
-    known = sorted(paths, key=len, reverse=True)
+    longest_first = sorted(paths, key=len, reverse=True)
     if isinstance(value, Mapping):
-        return {public(key, known): public(inner, known) for key, inner in value.items()}
+        return {public(key, longest_first): public(inner, longest_first) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [public(one, known) for one in value]
+        return [public(inner, longest_first) for inner in value]
     if not isinstance(value, str):
         return value
-    for path in known:
+    for path in longest_first:
         value = value.replace(path, name_of(path.rstrip("/")))
     return public_text(value)
 

@@ -17,9 +17,9 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function at its first call, to run without the GIL, and cache the machine code on disk."""
     if function is None:
         return lambda wrapped: compiled(wrapped, **options)
-    made = njit(nogil=True, **options)(function)
-    attach(made, function)
-    return made
+    dispatcher = njit(nogil=True, **options)(function)
+    attach(dispatcher, function)
+    return dispatcher
 
 
 @intrinsic
@@ -93,19 +93,19 @@ _DEEPEST = 64
 @compiled
 def sort_ascending(values: Any) -> None:
     """Sort numbers in place in ascending order: quicksort, with insertion sort for short parts."""
-    left, right = np.empty(_DEEPEST, np.int64), np.empty(_DEEPEST, np.int64)
-    left[0], right[0], open_parts = 0, len(values) - 1, 1
+    lows, right = np.empty(_DEEPEST, np.int64), np.empty(_DEEPEST, np.int64)
+    lows[0], right[0], open_parts = 0, len(values) - 1, 1
     while open_parts > 0:
         open_parts -= 1
-        low, high = left[open_parts], right[open_parts]
+        low, high = lows[open_parts], right[open_parts]
         while high - low > _FEW:
             i = _partition(values, low, high)
             # Push the longer part on the stack: its depth is then at most the binary logarithm of the length.
             if i - low > high - i:
-                left[open_parts], right[open_parts] = low, i - 1
+                lows[open_parts], right[open_parts] = low, i - 1
                 low = i
             else:
-                left[open_parts], right[open_parts] = i, high
+                lows[open_parts], right[open_parts] = i, high
                 high = i - 1
             open_parts += 1
         for i in range(low + 1, high + 1):

@@ -29,7 +29,7 @@ def counting_model_calls() -> Iterator[ModelCalls]:
     finally:
         with _LOCK:
             # By identity: two counters with equal counts are equal.
-            _OPEN[:] = [one for one in _OPEN if one is not counted]
+            _OPEN[:] = [counter for counter in _OPEN if counter is not counted]
 
 
 def count_model_calls(texts: int) -> None:

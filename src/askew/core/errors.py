@@ -23,8 +23,8 @@ def worded(template: str, options: Mapping[str, str] = {}) -> str:
     named as there: ``--docs`` and ``--missing zero``.
     """
 
-    def named(found: re.Match[str]) -> str:
-        name, value = found.groups()
+    def named(match: re.Match[str]) -> str:
+        name, value = match.groups()
         if name in options:
             return options[name] if value is None else f"{options[name]} {value}"
         return f"{name}=" if value is None else f"{name}={value!r}"

@@ -40,12 +40,12 @@ _NUMBER, _TRUTH = "a number", "true or false"
 _UNKNOWN = 0.5
 
 
-def _compare(operator: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    return np.where(np.isnan(left) | np.isnan(right), _UNKNOWN, operator(left, right))
+def _compare(operator: Callable[[Any, Any], Any], first: Any, right: Any) -> Any:
+    return np.where(np.isnan(first) | np.isnan(right), _UNKNOWN, operator(first, right))
 
 
-def _divide(left: Any, right: Any) -> Any:
-    return np.divide(left, np.where(np.equal(right, 0), np.nan, right))
+def _divide(first: Any, right: Any) -> Any:
+    return np.divide(first, np.where(np.equal(right, 0), np.nan, right))
 
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -122,8 +122,8 @@ def _computed(node: ast.expr, kind: str, columns: Mapping[str, Floats]) -> Any:
         case ast.Constant(value=int() | float() as value) if type(value) is not bool and value <= sys.float_info.max:
             function = partial(np.float64, value)
         case _:
-            known = f"{', '.join(NAMES)}, abs(number), min(numbers) or max(numbers)"
-            raise _refused(f"expected a comparison, a finite number, {known}, found {ast.unparse(node)[:30]!r}", node)
+            allowed = f"{', '.join(NAMES)}, abs(number), min(numbers) or max(numbers)"
+            raise _refused(f"expected a comparison, a finite number, {allowed}, found {ast.unparse(node)[:30]!r}", node)
     if actual != kind:
         raise _refused(f"expected {kind}, found {actual}", node)
     values = [_computed(operand, needed, columns) for operand in operands]

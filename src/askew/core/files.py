@@ -80,12 +80,12 @@ def write_whole(path: Path, data: bytes | str) -> None:
 def check_file(path: Path, what: str) -> Path:
     """Return the path, or raise an error if it is not a file that can be reached."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise DataError(f"{what} {path}: no such file", code="missing-file") from None
     except OSError as error:
         raise DataError(f"{what} {path}: the file cannot be reached ({error.strerror})") from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise DataError(f"{what} {path}: expected a file, found a folder")
     return path
 
@@ -96,8 +96,8 @@ def decode_block(path: Path, first_line: int, block: bytes) -> str:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + block.count(b"\n", 0, error.start)
-        found = f"expected UTF-8 text, found the byte 0x{block[error.start]:02x}"
-        message = f"{place(path, line)}: {found}; convert the file first, as with iconv -f latin1 -t utf-8"
+        problem = f"expected UTF-8 text, found the byte 0x{block[error.start]:02x}"
+        message = f"{place(path, line)}: {problem}; convert the file first, as with iconv -f latin1 -t utf-8"
         raise DataError(message, code="not-utf-8", line=line) from None
 
 

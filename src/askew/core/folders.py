@@ -46,10 +46,10 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 def refuse_no_parent(out: Path, made: bool = False) -> None:
     """Raise an error that names the missing parent folder. ``made``: missing parent folders will be created."""
-    there = next((one for one in out.parents if one.exists()), out.parent)
-    if there.exists() and not there.is_dir():
-        raise ConfigError(f"{out}: expected a folder {there}, found a file; give another place")
-    if not made and there != out.parent:
+    nearest = next((parent for parent in out.parents if parent.exists()), out.parent)
+    if nearest.exists() and not nearest.is_dir():
+        raise ConfigError(f"{out}: expected a folder {nearest}, found a file; give another place")
+    if not made and nearest != out.parent:
         parent = str(out.parent)
         raise ConfigError(
             f"{out}: expected a folder {parent}, found none; make it first", code="no-parent", folder=parent
@@ -80,7 +80,7 @@ def write(folder: Path, name: str, data: bytes | str) -> None:
 
 def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
     """The plain files of a folder by their relative names, and one line for each link or special file."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     refused: list[str] = []
     waiting = [("", folder)]
     while waiting:
@@ -93,10 +93,10 @@ def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
                 elif item.is_dir(follow_symlinks=False):
                     waiting.append((f"{name}/", Path(item.path)))
                 elif item.is_file(follow_symlinks=False):
-                    found[name] = Path(item.path)
+                    files[name] = Path(item.path)
                 else:
                     refused.append(Note(f"files: {name!r} is not a regular file", code="no-file", file=name))
-    return dict(sorted(found.items())), sorted(refused)
+    return dict(sorted(files.items())), sorted(refused)
 
 
 def checksum_text(digests: Mapping[str, str]) -> str:
@@ -106,22 +106,22 @@ def checksum_text(digests: Mapping[str, str]) -> str:
 
 def read_checksums(text: str) -> tuple[dict[str, str], list[str]]:
     """Digests by name, and one line for each problem, such as a name that points outside the folder."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     wrong: list[str] = []
     lines = text.removesuffix("\n").split("\n") if text else []
     for number, line in enumerate(lines, 1):
         match, where = _LINE.fullmatch(line), f"{CHECKSUMS}, line {number}"
         if match is None:
-            said = f"{where}: expected a SHA-256, two blanks and a name"
-            wrong.append(Note(said, code="no-checksum", line=number))
+            problem = f"{where}: expected a SHA-256, two blanks and a name"
+            wrong.append(Note(problem, code="no-checksum", line=number))
         elif not _inside(match[2]):
-            said = f"{where}: {match[2][:60]!r} is not a path inside the folder"
-            wrong.append(Note(said, code="outside", file=match[2]))
-        elif match[2] in found:
+            problem = f"{where}: {match[2][:60]!r} is not a path inside the folder"
+            wrong.append(Note(problem, code="outside", file=match[2]))
+        elif match[2] in digests:
             wrong.append(Note(f"{where}: {match[2][:60]!r} appears twice", code="twice", file=match[2]))
         else:
-            found[match[2]] = match[1]
-    return found, wrong
+            digests[match[2]] = match[1]
+    return digests, wrong
 
 
 def _inside(name: str) -> bool:
@@ -138,8 +138,8 @@ def checksum_problems(stated: Mapping[str, str], found: Mapping[str, str]) -> It
         elif name not in stated:
             yield Note(f"checksums: {name!r} is not listed in {CHECKSUMS}", code="not-listed", file=name)
         elif stated[name] != found[name]:
-            said = f"checksums: {name!r} was changed; its SHA-256 differs from the one in {CHECKSUMS}"
-            yield Note(said, code="changed", file=name)
+            change = f"checksums: {name!r} was changed; its SHA-256 differs from the one in {CHECKSUMS}"
+            yield Note(change, code="changed", file=name)
 
 
 def read_text(files: Mapping[str, Path], name: str) -> str:
@@ -163,7 +163,7 @@ def read_json(files: Mapping[str, Path], name: str) -> Any:
 
 
 def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(items)
-    if len(found) != len(items):
+    value = dict(items)
+    if len(value) != len(items):
         raise ValueError("an object has the same key twice")
     return found

@@ -62,18 +62,18 @@ def resolver_id(name: str) -> str:
     sha = hashlib.sha256()
     for file in RESOLVERS[short].files:
         sha.update((DATA / file).read_bytes())
-    found = f"{short}@{sha.hexdigest()[:12]}"
-    if content and name != found:
-        message = f"resolver {name!r} was requested, but this version of askew has {found}; request {found}"
-        raise ConfigError(message, code="version", found=found)
-    return found
+    current = f"{short}@{sha.hexdigest()[:12]}"
+    if content and name != current:
+        message = f"resolver {name!r} was requested, but this version of askew has {current}; request {current}"
+        raise ConfigError(message, code="version", found=current)
+    return current
 
 
 def classes_of(who: str, where: str = "") -> tuple[str, ...]:
     """The classes that a text such as ``generic+real`` names, in the order of ``WHO``; all of them for ``any``."""
     named = who.split("+")
     check_names("class of mentions", named, (*WHO, ANY), where)
-    return tuple(one for one in WHO if one in named or ANY in named)
+    return tuple(name for name in WHO if name in named or ANY in named)
 
 
 _PAIR = ("female", "male")
@@ -111,8 +111,8 @@ class Groups:
         self.names: tuple[str, ...] = self.lexicon.group_names if names is None else tuple(names)
         check_names("group", self.names, self.lexicon.group_names, f"lexicon {self.lexicon.name}")
         if not self.names or len(set(self.names)) < len(self.names):
-            found = ", ".join(self.names) or "none"
-            raise ConfigError(f"groups: expected at least one group, and no group twice; found {found}")
+            listed = ", ".join(self.names) or "none"
+            raise ConfigError(f"groups: expected at least one group, and no group twice; found {listed}")
 
     @classmethod
     def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
@@ -155,10 +155,10 @@ class Groups:
         lexicon = self.lexicon
         shipped = lexicon.name in shipped_lexicons() and load_lexicon(lexicon.name).id == lexicon.id
         words = {name: list(terms) for name, terms in lexicon.groups.items()}
-        found: dict[str, Any] = {"lexicon": lexicon.name} if shipped else {"words": words, **lexicon.about}
+        section: dict[str, Any] = {"lexicon": lexicon.name} if shipped else {"words": words, **lexicon.about}
         if self._ordered:
-            found["names"] = list(self.names)
-        return found if self.tokens is None else {**found, "tokens": self.tokens}
+            section["names"] = list(self.names)
+        return section if self.tokens is None else {**section, "tokens": self.tokens}
 
     @property
     def counted(self) -> Lexicon:
@@ -185,8 +185,8 @@ class Groups:
 
     def __repr__(self) -> str:
         # The sign of a difference depends on how the groups were given, so the text shows it.
-        given = f"{self.lexicon.id!r}, {list(self.names)}, tokens={self.tokens!r}, overlap={self.overlap!r}"
-        return f"Groups({given}, difference={self.difference!r})"
+        arguments = f"{self.lexicon.id!r}, {list(self.names)}, tokens={self.tokens!r}, overlap={self.overlap!r}"
+        return f"Groups({arguments}, difference={self.difference!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Groups) and self._key() == other._key()

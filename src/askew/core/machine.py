@@ -23,8 +23,8 @@ def threads() -> int:
 
     If several workers share a machine, this variable gives each worker its number of threads.
     """
-    said = os.environ.get("NUMBA_NUM_THREADS", "")
-    return int(said) if said.isdigit() and int(said) else cores()
+    setting = os.environ.get("NUMBA_NUM_THREADS", "")
+    return int(setting) if setting.isdigit() and int(setting) else cores()
 
 
 def in_order(

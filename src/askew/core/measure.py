@@ -79,8 +79,8 @@ class Measure:
     @classmethod
     def of(cls, family: Any) -> Measure:
         """The measure of an object with the measure protocol, or of its class: ``Measure.of(Mine()) @ 10``."""
-        made = family() if isinstance(family, type) else family
-        return cls(made.name, family=made)
+        instance = family() if isinstance(family, type) else family
+        return cls(instance.name, family=instance)
 
     @classmethod
     def parse(cls, text: str) -> Measure:
@@ -147,8 +147,8 @@ def column_of(text: str) -> str:
 
     The measure cannot be recovered from this name; the facts that come with a table have the text of each measure.
     """
-    kept = "".join(char if f"x{char}".isidentifier() else "_" for char in text)
-    return "_".join(part for part in kept.split("_") if part)
+    identifier = "".join(char if f"x{char}".isidentifier() else "_" for char in text)
+    return "_".join(part for part in identifier.split("_") if part)
 
 
 def old_column(text: str) -> str:
@@ -178,14 +178,14 @@ def pair_columns(text: str) -> tuple[str, str, str]:
 
 def check_columns(texts: Iterable[str]) -> None:
     """Raise ``ConfigError`` if two measures have the same column name. As in SQL, case does not matter."""
-    known: dict[str, str] = {}
+    texts_by_column: dict[str, str] = {}
     for text in texts:
         column = column_of(text)
-        if (first := known.get(column.casefold())) is not None:
+        if (first := texts_by_column.get(column.casefold())) is not None:
             if first == text:
                 raise ConfigError(f"measures: {text} is requested twice; request it only once")
             raise ConfigError(f"measures: {first} and {text} have the same column name {column}; leave one out")
-        known[column.casefold()] = text
+        texts_by_column[column.casefold()] = text
 
 
 def _short(value: Value) -> str:
@@ -207,8 +207,8 @@ class _Parser:
         self.text, self.at = text, 0
 
     def fail(self, problem: str) -> ConfigError:
-        found = repr(self.text[self.at :][:20]) if self.at < len(self.text) else "the end"
-        where = f"{problem} at character {self.at + 1}, found {found}"
+        rest = repr(self.text[self.at :][:20]) if self.at < len(self.text) else "the end"
+        where = f"{problem} at character {self.at + 1}, found {rest}"
         return ConfigError(f"measure {self.text!r}: {where}; write Name(key=value)@cutoff, such as ARaB(tf)@10")
 
     def take(self, pattern: re.Pattern[str], expected: str) -> str:
@@ -261,9 +261,9 @@ class _Parser:
             end = self.text.find(quote, self.at + 1)
             if end < 0:
                 raise self.fail(f"expected a closing {quote}")
-            found = self.text[self.at + 1 : end]
+            quoted = self.text[self.at + 1 : end]
             self.at = end + 1
-            return found
+            return quoted
         number = _NUMBER.match(self.text, self.at)
         bare = _BARE.match(self.text, self.at)
         if number is not None and (bare is None or bare.end() <= number.end()):

@@ -71,8 +71,8 @@ def check_tolerance(tolerance: float) -> float:
 def signs(gains: Floats, tolerance: float = 0.0) -> Signs:
     """1 for better, 0 for the same, -1 for worse, and ``UNKNOWN_SIGN`` where the gain is NaN."""
     check_tolerance(tolerance)
-    found = (gains > tolerance).astype(np.int8) - (gains < -tolerance).astype(np.int8)
-    return np.where(np.isnan(gains), np.int8(UNKNOWN_SIGN), found)
+    gain_signs = (gains > tolerance).astype(np.int8) - (gains < -tolerance).astype(np.int8)
+    return np.where(np.isnan(gains), np.int8(UNKNOWN_SIGN), gain_signs)
 
 
 def verdicts(old: Floats, new: Floats, direction: Direction, tolerance: float = 0.0) -> Signs:
@@ -94,8 +94,8 @@ def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
         raise ConfigError(
             "outcome: expected at least one measure of effectiveness and one of lean, found one kind only"
         )
-    each = np.stack([signs(gain, tolerance) for gain in gains])
-    worst, best = each.min(axis=0), each.max(axis=0)
+    gain_signs = np.stack([signs(gain, tolerance) for gain in gains])
+    worst, best = gain_signs.min(axis=0), gain_signs.max(axis=0)
     # The unknown sign is below all others, so the minimum is unknown if one sign is unknown.
     return np.asarray(np.where(worst < 0, worst, best), np.int8)
 
@@ -103,8 +103,8 @@ def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
 def outcome_codes(effectiveness: Sequence[Floats], lean: Sequence[Floats], tolerance: float = 0.0) -> Signs:
     """The position of each pair's outcome in ``OUTCOMES``; ``UNKNOWN`` if a gain is NaN."""
     first, second = joint_signs(effectiveness, tolerance), joint_signs(lean, tolerance)
-    known = (first != UNKNOWN_SIGN) & (second != UNKNOWN_SIGN)
-    return np.where(known, 3 * (1 - first) + (1 - second), np.int8(UNKNOWN))
+    defined = (first != UNKNOWN_SIGN) & (second != UNKNOWN_SIGN)
+    return np.where(defined, 3 * (1 - first) + (1 - second), np.int8(UNKNOWN))
 
 
 def outcome_of(effectiveness: float | None, lean: float | None, tolerance: float = 0.0) -> Outcome | None:

@@ -137,8 +137,8 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "", group
 
 def refuse_other_groups(own: GroupsLike | None, measured: Collection[str], who: str) -> None:
     """Refuse a method that does not count all measured groups; it may count them with its own words."""
-    if own is not None and not set(measured) <= set(found := Groups.of(own).names):
-        differ = f"counts the groups {', '.join(found)}, but the measures count {', '.join(measured)}"
+    if own is not None and not set(measured) <= set(counted := Groups.of(own).names):
+        differ = f"counts the groups {', '.join(counted)}, but the measures count {', '.join(measured)}"
         raise ConfigError(f"{who} {differ}: leave out its setting 'groups', or name these there", code="other-groups")
 
 
@@ -157,13 +157,13 @@ _ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
     """Raise an error for an unknown setting or a value of the wrong type; return the plugin's constructor."""
     make = load(kind, name)
-    known = [p for p in inspect.signature(make).parameters if p != "self"]
+    parameters = [p for p in inspect.signature(make).parameters if p != "self"]
     who = f"{where + ': ' if where else ''}the {kind} {name!r}"
     for key in settings:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+        if key not in parameters:
+            near = difflib.get_close_matches(key, parameters, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            has = ", ".join(known) or "none"
+            has = ", ".join(parameters) or "none"
             raise ConfigError(f"{who} has no setting {key!r}{hint} (it has: {has})", code="unknown-setting")
     hints = _hints(make)
     for key, value in settings.items():
@@ -183,8 +183,8 @@ def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
 
 def settings_of(kind: str, name: str) -> dict[str, str]:
     """Return the settings of a plugin with their defaults."""
-    found = inspect.signature(load(kind, name)).parameters.values()
-    return {p.name: "needed" if p.default is p.empty else _as_toml(p.default) for p in found if p.name != "self"}
+    parameters = inspect.signature(load(kind, name)).parameters.values()
+    return {p.name: "needed" if p.default is p.empty else _as_toml(p.default) for p in parameters if p.name != "self"}
 
 
 def has_device(kind: str, name: str) -> bool:

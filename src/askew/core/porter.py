@@ -28,7 +28,7 @@ _Y, _MARKED_Y = ord("y"), ord("Y")
 
 
 def _table(endings: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    ordered = sorted(endings.items(), key=lambda one: -len(one[0]))
+    ordered = sorted(endings.items(), key=lambda rule: -len(rule[0]))
     return [(ending.encode(), new.encode()) for ending, new in ordered]
 
 

@@ -42,8 +42,8 @@ class Rejected:
         """Count rows left out for one reason."""
         if count:
             self.counts[reason] += count
-            kept = self.examples.setdefault(reason, [])
-            kept += list(examples)[: _EXAMPLES - len(kept)]
+            examples_so_far = self.examples.setdefault(reason, [])
+            examples_so_far += list(examples)[: _EXAMPLES - len(examples_so_far)]
 
     def merge(self, other: Rejected) -> None:
         """Add the rows left out of another part of the log."""
@@ -167,8 +167,8 @@ def check_lists(hits: Hits, task: MitigationTask, who: str) -> Hits:
         )
     docs = np.asarray(hits.docs)
     if len(docs) != int(hits.offsets[-1]) or len(hits.scores) != len(docs):
-        found = f"found {len(docs):,} documents and {len(hits.scores):,} scores"
-        raise DataError(f"method {who}: expected {int(hits.offsets[-1]):,} documents, each with a score, {found}")
+        counts = f"found {len(docs):,} documents and {len(hits.scores):,} scores"
+        raise DataError(f"method {who}: expected {int(hits.offsets[-1]):,} documents, each with a score, {counts}")
     if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < documents:
         raise DataError(f"method {who}: expected document numbers from 0 to {documents - 1:,}, found another number")
     pairs = hits.rows().astype(np.int64) * max(documents, 1) + docs

@@ -68,11 +68,11 @@ class Rankings:
         """How many documents each query has."""
         return np.diff(self.offsets)
 
-    def keep(self, wanted: Flags) -> Rankings:
+    def keep(self, entries: Flags) -> Rankings:
         """The rankings with the wanted entries only. Later entries move up; a query without entries is kept."""
-        running = np.concatenate([[0], np.cumsum(wanted)])
-        scores = None if self.scores is None else self.scores[wanted]
-        return replace(self, offsets=running[self.offsets].astype(np.int64), docs=self.docs[wanted], scores=scores)
+        running = np.concatenate([[0], np.cumsum(entries)])
+        scores = None if self.scores is None else self.scores[entries]
+        return replace(self, offsets=running[self.offsets].astype(np.int64), docs=self.docs[entries], scores=scores)
 
     def cut(self, k: int | None) -> Rankings:
         """The top k documents of each query; all documents if k is None."""
@@ -128,10 +128,10 @@ class Rankings:
             elif i < shortest:
                 yield i + 1, self.docs[begin + i], None
             else:
-                there = lengths > i
+                has_rank = lengths > i
                 docs = np.full(len(self), -1, np.int64)
-                docs[there] = self.docs[begin[there] + i]
-                yield i + 1, docs, there
+                docs[has_rank] = self.docs[begin[has_rank] + i]
+                yield i + 1, docs, has_rank
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ def mentions_schema(groups: tuple[str, ...], clipped: bool = False, resolved: bo
     ``resolved``, each pair of a group and a class of mentions (``askew.core.groups``) has a column as well.
     """
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
-    left = [("clipped", pa.int32())] if clipped else []
+    clipped_columns = [("clipped", pa.int32())] if clipped else []
     by_class = [(who_column(who, group), pa.int32()) for group in groups for who in WHO] if resolved else []
-    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts, *left, *by_class])
+    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts, *clipped_columns, *by_class])
 
 
 def who_column(who: str, group: str) -> str:
@@ -62,7 +62,7 @@ def counts_of(table: pa.Table, who: str = ANY) -> tuple[tuple[str, ...], npt.NDA
         columns = [table[f"mentions_{group}"].to_numpy() for group in groups]
     else:
         named = classes_of(who)
-        columns = [sum(table[who_column(one, group)].to_numpy() for one in named) for group in groups]
+        columns = [sum(table[who_column(name, group)].to_numpy() for name in named) for group in groups]
     return groups, np.stack(columns, axis=1).astype(np.int32)
 
 
@@ -70,8 +70,8 @@ def conform(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     """The table with exactly these columns and types, or an error that says what differs."""
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
-        found = ", ".join(table.column_names) or "none"
-        raise DataError(f"{where}: expected the columns {', '.join(schema.names)}; found {found}")
+        listed = ", ".join(table.column_names) or "none"
+        raise DataError(f"{where}: expected the columns {', '.join(schema.names)}; found {listed}")
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -67,7 +67,7 @@ def without_clipped(text: str) -> str:
     """The text with blanks in place of clipped words, so that all other words keep their positions."""
     if "." not in text:
         return text
-    return _clipped_pattern(text.isascii()).sub(lambda found: "." + " " * (len(found[0]) - 1), text)
+    return _clipped_pattern(text.isascii()).sub(lambda match: "." + " " * (len(match[0]) - 1), text)
 
 
 def end_of_word(text: str, at: int) -> int:
@@ -194,7 +194,7 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
     vocabulary = GroupVocabulary(lexicon.group_names)
     # Name all terms of several tokens that end in ``*``, so that a user can correct them at once.
     ends = [term for terms in lexicon.groups.values() for term in terms if term.endswith("*")]
-    wrong = [repr(term) for term in ends if len([one for one in tokenize(term.rstrip("*")) if one]) > 1]
+    wrong = [repr(term) for term in ends if len([token for token in tokenize(term.rstrip("*")) if token]) > 1]
     if wrong:
         shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
         rule = f"a term that ends in '*' must be a single token, but the tokenizer {tokenizer_name!r} splits {shown}"

@@ -45,8 +45,8 @@ class DemoFiles:
 def demo_files() -> DemoFiles:
     """The files of the embedded demo."""
     docs, queries, runs = _FOLDER / "docs.tsv", _FOLDER / "queries.tsv", sorted(_FOLDER.glob("*.run"))
-    documents, asked = (path.read_bytes().count(b"\n") for path in (docs, queries))
-    return DemoFiles(docs, _FOLDER / "qrels.txt", queries, runs, documents, asked, ", ".join(run.stem for run in runs))
+    documents, total = (path.read_bytes().count(b"\n") for path in (docs, queries))
+    return DemoFiles(docs, _FOLDER / "qrels.txt", queries, runs, documents, total, ", ".join(run.stem for run in runs))
 
 
 _IRDS = "irds:"
@@ -138,22 +138,22 @@ class Collection:
     def judged_queries(self) -> pa.Table:
         """The queries with at least one judgement of any grade. BEIR and TREC average over these queries."""
         queries, judged = self.queries, self.judgements["query_id"].unique()
-        kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
-        if not kept.num_rows:
+        judged_only = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
+        if not judged_only.num_rows:
             first, others = (listing(ids[:3].to_pylist()) for ids in (queries["query_id"], judged))
             message = f"none of its {queries.num_rows} queries (ids {first}) has judgements (of the ids {others})"
             raise DataError(f"collection {self.id}: {message}; use the same ids in both", code="no-judged-queries")
-        return kept
+        return judged_only
 
     def digest(self) -> str:
         """A digest of documents, queries and judgements. It reads all of them."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for table in (*self.documents(), *([self.queries] if self.has_queries else [])):
             for row in zip(table[0].to_pylist(), table["text"].to_pylist(), strict=True):
-                found.update(repr(row).encode("utf-8", "surrogatepass"))
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
         if self.has_judgements:
-            found.update(repr(self.judgements.to_pydict()).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
+            digest.update(repr(self.judgements.to_pydict()).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:16]
 
     def save(self, folder: str | Path) -> Path:
         """Write documents, queries and judgements to a new folder that ``open`` reads. An existing folder is kept."""
@@ -225,14 +225,14 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
     try:
         if path.is_dir():
             return _from_folder(path, fields, split)
-        there = path.exists()
+        exists = path.exists()
     except (OSError, ValueError):
-        there = False
-    if not there:
-        if found := folder_and_split(path):
+        exists = False
+    if not exists:
+        if folder := folder_and_split(path):
             if split is not None:
-                raise ConfigError(f"collection {path}: found two splits, {found[1]!r} and {split!r}; name one")
-            return replace(_from_folder(found[0], fields, found[1]), id=str(path))
+                raise ConfigError(f"collection {path}: found two splits, {folder[1]!r} and {split!r}; name one")
+            return replace(_from_folder(folder[0], fields, folder[1]), id=str(path))
         raise DataError(f"collection {path}: no such file or folder; {expected}", code="missing-file")
     _refuse_split(str(path), split, "give the folder that contains this file as the collection")
     hint = "this collection is a single file of documents; give a folder that also has queries.* and qrels.*"

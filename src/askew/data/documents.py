@@ -40,12 +40,12 @@ class DocumentsAt(NamedTuple):
 def documents_at(path: Path) -> DocumentsAt:
     """Find the document files at a path: one file, a collection folder, or ``FOLDER@split``."""
     try:
-        found = (path, None) if path.is_dir() else None if path.exists() else folder_and_split(path)
+        place_and_split = (path, None) if path.is_dir() else None if path.exists() else folder_and_split(path)
     except OSError as error:
         raise DataError(f"documents {path}: cannot be reached ({error.strerror})") from None
-    if found is None:
+    if place_and_split is None:
         return DocumentsAt((check_file(path, "documents"),), False)
-    layout = find_layout(*found)
+    layout = find_layout(*place_and_split)
     return DocumentsAt(layout.documents, layout.titled)
 
 
@@ -74,13 +74,13 @@ def read_document_files(
 
     ``titled`` follows BEIR if no fields are named: the title of a document, if it has one, is put before its text.
     """
-    found = False
+    any_document = False
     for file in files:
         for ids, texts in _read_file(file, fields, published, meter, titled):
-            found = True
+            any_document = True
             yield as_documents(ids, texts)
         meter.next_file()
-    if not found:
+    if not any_document:
         raise no_documents(path)
 
 
@@ -134,9 +134,9 @@ def _read_tsv(path: Path, meter: Meter) -> Iterator[_Columns]:
             blank = pc.and_(pc.equal(tabs, 0), pc.equal(pc.ascii_trim_whitespace(lines), ""))
             wrong = pc.and_not(pc.not_equal(tabs, 1), blank)
             if (at := pc.index(wrong, True).as_py()) >= 0:
-                found = f"found {tabs[at].as_py() + 1} in {shown(lines[at].as_py())}"
+                problem = f"found {tabs[at].as_py() + 1} in {shown(lines[at].as_py())}"
                 raise DataError(
-                    f"{place(path, first_line + at)}: expected 2 columns (document id, TAB, text), {found}",
+                    f"{place(path, first_line + at)}: expected 2 columns (document id, TAB, text), {problem}",
                     code="bad-width",
                 )
             numbers = pc.indices_nonzero(pc.invert(blank))
@@ -178,8 +178,8 @@ def json_document(
     """The id and the text of one object. ``number`` is its line or row."""
     id_name, names = id_and_texts(row, fields)
     if id_name is None or not names or any(name not in row for name in names):
-        wanted = ", ".join(map(repr, fields)) if fields else "'text' (or 'contents')"
-        raise DataError(f"{place(path, number)}: expected a document id and {wanted}; found the keys {listing(row)}")
+        keys = ", ".join(map(repr, fields)) if fields else "'text' (or 'contents')"
+        raise DataError(f"{place(path, number)}: expected a document id and {keys}; found the keys {listing(row)}")
     texts = [json_text(row[name], name, path, number) for name in names if row[name] is not None]
     title = row.get("title") if titled and not fields else None
     # BEIR writes an empty title if a document has none.
@@ -188,19 +188,19 @@ def json_document(
     return json_id(row[id_name], id_name, path, number), " ".join(texts)
 
 
-def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    id_name, names = id_and_texts(found, fields)
-    if id_name is None or not names or any(name not in found for name in names):
-        wanted = ", ".join(map(repr, fields or ("text",)))
-        message = f"documents {path}: expected the columns 'doc_id' and {wanted}; found {listing(found)}"
-        raise DataError(message, code="missing-column", found=found)
+def _id_and_names(columns: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    id_name, names = id_and_texts(columns, fields)
+    if id_name is None or not names or any(name not in columns for name in names):
+        texts = ", ".join(map(repr, fields or ("text",)))
+        message = f"documents {path}: expected the columns 'doc_id' and {texts}; found {listing(columns)}"
+        raise DataError(message, code="missing-column", found=columns)
     return id_name, names
 
 
 def _read_parquet(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[_Columns]:
-    found = parquet_names(path, "documents")
-    id_name, names = _id_and_names(found, path, fields)
-    titled = titled and not fields and "title" in found
+    columns = parquet_names(path, "documents")
+    id_name, names = _id_and_names(columns, path, fields)
+    titled = titled and not fields and "title" in columns
     names = ("title", *names) if titled else names
     size, rows = path.stat().st_size, parquet_rows(path, "documents")
     row = 1

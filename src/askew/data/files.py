@@ -96,15 +96,15 @@ def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tupl
 
     The file is UTF-8, with or without a byte-order mark. Line ends become line feeds.
     """
-    found = _line_feeds(blocks(check_file(path, what), size))
-    for line, block in _whole_lines(found, path):
+    raw_blocks = _line_feeds(blocks(check_file(path, what), size))
+    for line, block in _whole_lines(raw_blocks, path):
         yield line, decode_block(path, line, block)
 
 
-def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
+def _line_feeds(raw_blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Convert all line ends to line feeds. A final carriage return is held back: a line feed may follow it."""
     held = b""
-    for block in found:
+    for block in raw_blocks:
         joined = held + block
         held = joined[-1:] if joined.endswith(b"\r") else b""
         joined = joined.removesuffix(held)
@@ -113,11 +113,11 @@ def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _whole_lines(found: Iterable[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+def _whole_lines(raw_blocks: Iterable[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
     """Cut blocks at line ends. A line that is too long, as in a gzip bomb, is an error before it fills the memory."""
     waiting: list[bytes] = []
     line, held = 1, 0
-    for block in found:
+    for block in raw_blocks:
         cut = block.rfind(b"\n") + 1
         if cut:
             whole = b"".join([*waiting, block[:cut]])
@@ -175,10 +175,10 @@ def numbered(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def first_line(text: str) -> tuple[int, int, str] | None:
     """The first line that is not blank: its number, the position where the next line begins, and its text."""
-    found = _WORD.search(text)
-    if found is None:
+    word = _WORD.search(text)
+    if word is None:
         return None
-    start = text.rfind("\n", 0, found.start()) + 1
+    start = text.rfind("\n", 0, word.start()) + 1
     end = text.find("\n", start)
     end = len(text) if end < 0 else end
     return text.count("\n", 0, start) + 1, end + 1, text[start:end]

@@ -47,11 +47,11 @@ def irds_documents(dataset_id: str, fields: tuple[str, ...] = (), _meter: object
         for number, doc in enumerate(dataset.docs_iter(), start=1):
             yield json_id(doc.doc_id, "doc_id", name, number), _text(doc, parts, name, number)
 
-    rows, found = _fetched(documents, dataset_id, "documents"), False
+    rows, any_document = _fetched(documents, dataset_id, "documents"), False
     while batch := list(islice(rows, _BATCH)):
-        found = True
+        any_document = True
         yield as_documents(*zip(*batch, strict=True))
-    if not found:
+    if not any_document:
         raise no_documents(name)
 
 
@@ -72,7 +72,7 @@ def irds_judgements(dataset_id: str) -> QrelsFile:
     """The judgements."""
     dataset = _dataset(dataset_id)
     rows = _fetched(
-        lambda: ((one.query_id, one.doc_id, one.relevance) for one in dataset.qrels_iter()), dataset_id, "judgements"
+        lambda: ((row.query_id, row.doc_id, row.relevance) for row in dataset.qrels_iter()), dataset_id, "judgements"
     )
     return judgements_of_rows(rows, _name(dataset_id))
 
@@ -124,14 +124,14 @@ def _failed(dataset_id: str, what: str, error: Exception) -> DataError:
 
 def _parts(kind: Any, fields: tuple[str, ...], what: str) -> tuple[str, ...]:
     """The fields that make up a text; none if the dataset has a ``default_text``."""
-    known = tuple(name for name in getattr(kind, "_fields", ()) if name not in ("doc_id", "query_id"))
-    unknown = next((name for name in fields if name not in known), None)
+    names = tuple(name for name in getattr(kind, "_fields", ()) if name not in ("doc_id", "query_id"))
+    unknown = next((name for name in fields if name not in names), None)
     if unknown is not None:
-        raise ConfigError(f"{what}: unknown field {unknown!r}; known: {listing(known)}")
+        raise ConfigError(f"{what}: unknown field {unknown!r}; known: {listing(names)}")
     if fields or hasattr(kind, "default_text"):
         return fields
-    if "text" not in known:
-        raise ConfigError(f"{what}: no field is declared as the text; choose fields from {listing(known)}")
+    if "text" not in names:
+        raise ConfigError(f"{what}: no field is declared as the text; choose fields from {listing(names)}")
     return ("text",)
 
 

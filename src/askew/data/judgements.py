@@ -60,9 +60,9 @@ def judgements_of_rows(rows: Iterable[tuple[object, object, object]], path: Path
     return _checked((_row(*row, path, number) for number, row in enumerate(rows, start=1)), path)
 
 
-def judgement_names(found: Container[str]) -> tuple[str, str, str] | None:
+def judgement_names(columns: Container[str]) -> tuple[str, str, str] | None:
     """The names of the query, document and relevance columns; None if these are not the columns of judgements."""
-    return next((names for names in (_NAMES, *_OTHER_NAMES) if all(name in found for name in names)), None)
+    return next((names for names in (_NAMES, *_OTHER_NAMES) if all(name in columns for name in names)), None)
 
 
 def _row(query: object, doc: object, grade: object, path: Path, number: int) -> Row:
@@ -71,8 +71,8 @@ def _row(query: object, doc: object, grade: object, path: Path, number: int) -> 
 
 
 def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
-    frames, repeated, left = [pl.DataFrame(schema=_SCHEMA)], 0, iter(rows)
-    while some := list(islice(left, _AT_ONCE)):
+    frames, repeated, remaining = [pl.DataFrame(schema=_SCHEMA)], 0, iter(rows)
+    while some := list(islice(remaining, _AT_ONCE)):
         frame = pl.DataFrame(some, schema=_SCHEMA, orient="row")
         # Remove repeats per block: a small compressed file may expand to any number of them.
         frames.append(frame.unique(_JUDGED, keep="first", maintain_order=True))
@@ -142,11 +142,11 @@ def _json(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
         yield _row(query, doc, grade, path, number)
 
 
-def _table_names(found: list[str], path: Path) -> tuple[str, str, str]:
-    names = judgement_names(found)
+def _table_names(columns: list[str], path: Path) -> tuple[str, str, str]:
+    names = judgement_names(columns)
     if names is None:
-        message = f"judgements {path}: expected the columns {', '.join(_NAMES)}; found {listing(found)}"
-        raise DataError(message, code="missing-column", found=found)
+        message = f"judgements {path}: expected the columns {', '.join(_NAMES)}; found {listing(columns)}"
+        raise DataError(message, code="missing-column", found=columns)
     return names
 
 

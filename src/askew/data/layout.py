@@ -35,10 +35,10 @@ _JSON = dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl")
 ENDINGS = {".tsv": "tsv", ".txt": "tsv", **_JSON, ".parquet": "parquet"}
 
 
-def id_and_texts(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+def id_and_texts(columns: Container[str], fields: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """The name of the id column, and the names of the fields that make up the text."""
-    id_name = next((name for name in _ID_NAMES if name in found), None)
-    return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
+    id_name = next((name for name in _ID_NAMES if name in columns), None)
+    return id_name, fields or tuple(name for name in _TEXT_NAMES if name in columns)[:1]
 
 
 _DOCUMENTS = dict.fromkeys(("docs", "documents", "corpus", "collection"), "documents")
@@ -82,15 +82,15 @@ class Layout:
 
     def note(self, role: str) -> str:
         """A note that names the file that is read, if there are several and no split is chosen; otherwise empty."""
-        found = self._of(role)
-        if self.split is not None or len(_splits(found)) < 2:
+        files = self._of(role)
+        if self.split is not None or len(_splits(files)) < 2:
             return ""
         try:
             taken = self._file(role)
         except AskewError:
             return ""  # no file is read here; reading it raises the error
-        names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
-        other = next(one.split for one in found if one.path != taken and one.split)
+        names = listing(sorted(str(file.path.relative_to(self.folder)) for file in files))
+        other = next(file.split for file in files if file.path != taken and file.split)
         read = f"reading {taken.relative_to(self.folder)}; to read another, write {self.folder}@{other}"
         message = f"{role} {self.folder}: found {names}; {read}"
         return Note(message, code="chosen-split", role=role, found=names, taken=taken.name, other=other)
@@ -99,11 +99,11 @@ class Layout:
         return self.judgements if role == "judgements" else self.queries
 
     def _file(self, role: str) -> Path:
-        found, split = self._of(role), self.split
-        if role == "queries" and split is None and self.judgements and "" not in _splits(found):
+        candidates, split = self._of(role), self.split
+        if role == "queries" and split is None and self.judgements and "" not in _splits(candidates):
             split = _pick("judgements", self.folder, self.judgements, None) or None
-        chosen = _pick(role, self.folder, found, split)
-        files = [one.path for one in found if one.split == chosen]
+        chosen = _pick(role, self.folder, candidates, split)
+        files = [file.path for file in candidates if file.split == chosen]
         if len(files) > 1:
             raise _several(role, self.folder, files, "keep only one of these files")
         return files[0]
@@ -118,24 +118,24 @@ def folder_and_split(source: str | Path) -> tuple[Path, str] | None:
 def find_layout(folder: Path, split: str | None = None) -> Layout:
     """Find the files of a collection in a folder. An unknown split is an error; a missing one is reported later."""
     try:
-        found = _found(folder)
+        by_role = _found(folder)
         if split is not None:
-            named = [name for name in _splits(one for files in found.values() for one in files) if name]
+            named = [name for name in _splits(file for files in by_role.values() for file in files) if name]
             if not named:
                 raise ConfigError(f"collection {folder}: found no splits, not even {split!r}; leave out ⟨split⟩")
             check_name("split", split, named, str(folder))
-        documents = _documents(folder, found, split)
+        documents = _documents(folder, by_role, split)
     except OSError as error:
         raise DataError(f"collection {folder}: the folder cannot be read ({error.strerror})") from None
     names = [documents[0], *documents[0].relative_to(folder).parents]
     titled = any(_name_and_split(path)[0] == "corpus" for path in names)
-    return Layout(folder, documents, titled, split, tuple(found["queries"]), tuple(found["judgements"]))
+    return Layout(folder, documents, titled, split, tuple(by_role["queries"]), tuple(by_role["judgements"]))
 
 
-def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) -> tuple[Path, ...]:
-    documents = found["documents"]
+def _documents(folder: Path, by_role: dict[str, list[_Found]], split: str | None) -> tuple[Path, ...]:
+    documents = by_role["documents"]
     if not documents:
-        if found["queries"] or found["judgements"]:
+        if by_role["queries"] or by_role["judgements"]:
             raise _nothing(folder)
         files = [path for path in folder.iterdir() if path.is_file() and suffix_of(path) in ENDINGS]
         if not files:
@@ -145,16 +145,16 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
     chosen = split if split in splits else "" if "" in splits else splits[0]
     if len(splits) > 1 and chosen not in ("", split):
         raise _which("documents", folder, splits)
-    files = sorted(one.path for one in documents if one.split == chosen)
-    tables = sorted({one.table for one in documents if one.split == chosen})
+    files = sorted(file.path for file in documents if file.split == chosen)
+    tables = sorted({file.table for file in documents if file.split == chosen})
     if len(tables) > 1:
         raise _several("documents", folder, tables, "give one file instead of the folder, or keep only one file")
     # An incomplete download would pass for a smaller collection.
     shards = [shard.group("name", "count") for path in files if (shard := _SHARD.fullmatch(_stem(path)))]
     for name, count in sorted(set(shards)):
-        there = shards.count((name, count))
-        if there != int(count):
-            expected = f"expected {int(count)} files {name}-*-of-{count}, found {there}"
+        present = shards.count((name, count))
+        if present != int(count):
+            expected = f"expected {int(count)} files {name}-*-of-{count}, found {present}"
             raise DataError(f"documents {files[0].parent}: {expected}; download the missing files")
     return tuple(files)
 
@@ -165,12 +165,12 @@ def _nothing(folder: Path, why: str = "") -> DataError:
     return DataError(message, code="no-documents", found=names)
 
 
-def _splits(found: Iterable[_Found]) -> list[str]:
-    return sorted({one.split for one in found})
+def _splits(files: Iterable[_Found]) -> list[str]:
+    return sorted({file.split for file in files})
 
 
-def _pick(role: str, folder: Path, found: tuple[_Found, ...], split: str | None) -> str:
-    splits = _splits(found)
+def _pick(role: str, folder: Path, files: tuple[_Found, ...], split: str | None) -> str:
+    splits = _splits(files)
     if split in splits:
         return str(split)
     if "" in splits:
@@ -196,32 +196,32 @@ def _several(role: str, folder: Path, paths: list[Path], do: str) -> ConfigError
 
 def _found(folder: Path) -> dict[str, list[_Found]]:
     """Find the files of each role by their names. Roles without a file are found by the columns of Parquet files."""
-    found: dict[str, list[_Found]] = {"documents": [], "queries": [], "judgements": []}
+    by_role: dict[str, list[_Found]] = {"documents": [], "queries": [], "judgements": []}
     rest: list[_Found] = []
     data = folder / "data"
     # Hugging Face puts all files into data/, a name without a role, so its files are treated like those of the folder.
     for path in [*_entries(folder), *(_entries(data) if data.is_dir() else [])]:
         if path.is_dir():
             role = _ROLES.get(_stem(path).lower())
-            (found[role] if role else rest).extend(_in_folder(path, role) if path != data else ())
+            (by_role[role] if role else rest).extend(_in_folder(path, role) if path != data else ())
             continue
         role = _ROLES.get(_name_and_split(path)[0])
         split_alone = role in ("queries", "judgements") and suffix_of(path).removeprefix(".") in _USUAL_SPLITS
         if split_alone or (suffix_of(path) in _ENDINGS and (role or path.parent == data)):
-            (found[role] if role else rest).append(_Found(_split(path), _table(path), path))
-    missing = {role for role, files in found.items() if not files}
+            (by_role[role] if role else rest).append(_Found(_split(path), _table(path), path))
+    missing = {role for role, files in by_role.items() if not files}
     roles: dict[Path, str] = {}
-    for one in rest if missing else ():
-        if suffix_of(one.path) != ".parquet":
+    for file in rest if missing else ():
+        if suffix_of(file.path) != ".parquet":
             continue
-        if one.table not in roles:
-            columns = parquet_names(one.path, "collection")
+        if file.table not in roles:
+            columns = parquet_names(file.path, "collection")
             is_documents = all(id_and_texts(columns, ()))
             role = "documents" if is_documents else "queries" if are_queries(columns) else ""
-            roles[one.table] = "judgements" if judgement_names(columns) else role
-        if roles[one.table] in missing:
-            found[roles[one.table]].append(one)
-    return found
+            roles[file.table] = "judgements" if judgement_names(columns) else role
+        if roles[file.table] in missing:
+            by_role[roles[file.table]].append(file)
+    return by_role
 
 
 def _entries(folder: Path) -> list[Path]:

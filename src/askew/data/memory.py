@@ -52,10 +52,10 @@ def queries_in_memory(queries: object) -> pa.Table:
     else:
         table = _as_table(queries, what)
         columns = dict(zip(("query_id", "text"), names_in(table.column_names), strict=True))
-        for name, found in columns.items():
-            if found is None:
+        for name, column in columns.items():
+            if column is None:
                 raise DataError(f"{what}: expected a column {name}, found {', '.join(table.column_names)}")
-        named, texts = (table[found].to_pylist() for found in columns.values())
+        named, texts = (table[column].to_pylist() for column in columns.values())
         labels = table["label"].to_pylist() if "label" in table.column_names else [None] * len(named)
     for query, text in zip(named, texts, strict=True):
         if not isinstance(text, str):
@@ -97,21 +97,21 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         _refuse_fields("a list of texts", fields, what)
         return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
     if isinstance(docs[0], Mapping):
-        wanted = "expected every document to be a dict, because the first document is a dict"
-        _check_each(docs, lambda doc: isinstance(doc, Mapping), wanted, what)
+        expected = "expected every document to be a dict, because the first document is a dict"
+        _check_each(docs, lambda doc: isinstance(doc, Mapping), expected, what)
         # A dict is read like a line of JSON Lines.
         rows = [json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)]
         return as_documents(*zip(*rows, strict=True))
-    wanted = "expected a list of texts, a list of (id, text) pairs or a list of dicts"
-    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, wanted, what)
+    expected = "expected a list of texts, a list of (id, text) pairs or a list of dicts"
+    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, expected, what)
     _refuse_fields("a list of (id, text)", fields, what)
     return _pairs(docs, what)
 
 
-def _check_each(docs: Sequence[Any], fits: Callable[[object], bool], wanted: str, what: str) -> None:
+def _check_each(docs: Sequence[Any], fits: Callable[[object], bool], expected: str, what: str) -> None:
     for position, doc in enumerate(docs):
         if not fits(doc):
-            raise DataError(f"{what}: {wanted}; found {shown(doc)} at position {position}")
+            raise DataError(f"{what}: {expected}; found {shown(doc)} at position {position}")
 
 
 def _pairs(pairs: Sequence[Any], what: str) -> pa.Table:
@@ -129,10 +129,10 @@ def _refuse_fields(kind: str, fields: tuple[str, ...], what: str) -> None:
         raise ConfigError(f"{what}: {kind} has no named fields; fields are for tables and dicts")
 
 
-def _as_table(thing: object, what: str, wanted: str = _TABLES) -> pa.Table:
+def _as_table(thing: object, what: str, expected: str = _TABLES) -> pa.Table:
     """Convert to an Arrow table and check only that it has rows and distinct columns."""
     if not any(hasattr(thing, door) for door in _ARROW):
-        raise DataError(f"{what}: expected a path, {wanted}, found {type(thing).__name__}")
+        raise DataError(f"{what}: expected a path, {expected}, found {type(thing).__name__}")
     try:
         table = thing.to_arrow() if isinstance(thing, pl.DataFrame) else pa.table(thing)
     except (pa.ArrowException, ValueError, TypeError) as error:
@@ -170,13 +170,13 @@ def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
 
 def _ids(values: Iterable[object], name: str, what: str) -> list[str]:
     """Convert ids to text. An id must be a text that is not blank, or a whole number."""
-    found = []
+    texts = []
     for value in values:
         number = isinstance(value, int) and not isinstance(value, bool)
         if not number and not (isinstance(value, str) and value.strip(WHITE)):
             raise DataError(f"{what}: expected a text or a whole number as {name}, found {shown(value)}")
-        found.append(str(value))
-    return found
+        texts.append(str(value))
+    return texts
 
 
 def _table(columns: Mapping[str, list[Any]], what: str) -> pa.Table:

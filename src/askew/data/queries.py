@@ -37,9 +37,9 @@ def read_queries(path: Path) -> pa.Table:
     return queries_of(read(text_blocks(path, "queries"), path), path)
 
 
-def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
+def queries_of(given_rows: Iterable[Row], path: Path) -> pa.Table:
     """Check queries that are given as rows, and convert them to a table. Error messages name ``path``."""
-    rows, tables = _distinct(found, path), []
+    rows, tables = _distinct(given_rows, path), []
     while some := list(islice(rows, _AT_ONCE)):
         _, *columns = zip(*some, strict=True)
         tables.append(pa.table([pa.array(column, pa.string()) for column in columns], _WITH_CONTEXT))
@@ -50,18 +50,18 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
     return table.drop_columns("context") if table["context"].null_count == len(table) else table
 
 
-def _distinct(found: Iterable[Row], path: Path) -> Iterator[Row]:
+def _distinct(rows: Iterable[Row], path: Path) -> Iterator[Row]:
     seen: set[str] = set()
-    for row in found:
+    for row in rows:
         if row[1] in seen:
             raise DataError(f"{place(path, row[0])}: the query id {row[1]!r} occurs more than once; keep one")
         seen.add(row[1])
         yield row
 
 
-def names_in(found: Container[str]) -> tuple[str | None, str | None]:
+def names_in(columns: Container[str]) -> tuple[str | None, str | None]:
     """The names of the id and of the text; None for a missing one."""
-    return next((n for n in _ID_NAMES if n in found), None), next((n for n in _TEXT_NAMES if n in found), None)
+    return next((n for n in _ID_NAMES if n in columns), None), next((n for n in _TEXT_NAMES if n in columns), None)
 
 
 def are_queries(columns: list[str]) -> bool:
@@ -93,25 +93,25 @@ def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
         query_id = json_id(row[id_name], id_name, path, number)
         label = row.get("label")
         label = None if label is None else json_text(label, "label", path, number)
-        said = [row[name] for names in _CONTEXT for name in names if row.get(name) is not None]
-        yield number, query_id, json_text(row[text_name], text_name, path, number), label, _context(said)
+        values = [row[name] for names in _CONTEXT for name in names if row.get(name) is not None]
+        yield number, query_id, json_text(row[text_name], text_name, path, number), label, _context(values)
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    found = parquet_names(path, "queries")
-    id_name, text_name = names_in(found)
+    columns = parquet_names(path, "queries")
+    id_name, text_name = names_in(columns)
     if id_name is None or text_name is None:
-        raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(found)}")
-    known = [name for names in _CONTEXT for name in names if name in found]
-    names = [id_name, text_name, *(name for name in ("label",) if name in found)]
-    table = parquet_table(path, "queries", [*names, *known])
+        raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(columns)}")
+    context_names = [name for names in _CONTEXT for name in names if name in columns]
+    names = [id_name, text_name, *(name for name in ("label",) if name in columns)]
+    table = parquet_table(path, "queries", [*names, *context_names])
     ids = id_column(table, id_name, path, "queries").to_pylist()
     texts, *labels = (text_column(table, name, path, "queries").to_pylist() for name in names[1:])
-    said = [table[name].to_pylist() for name in known]
+    context_columns = [table[name].to_pylist() for name in context_names]
     for number, (query_id, text) in enumerate(zip(ids, texts, strict=True), start=1):
         if text is None:
             raise no_value(path, number, text_name)
-        context = _context([values[number - 1] for values in said if values[number - 1] is not None])
+        context = _context([values[number - 1] for values in context_columns if values[number - 1] is not None])
         yield number, query_id, text, labels[0][number - 1] if labels else None, context
 
 
@@ -127,8 +127,8 @@ def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
         yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE), None
 
 
-def _context(said: list[object]) -> str | None:
-    return " ".join(" ".join(str(value).split()) for value in said) or None
+def _context(values: list[object]) -> str | None:
+    return " ".join(" ".join(str(value).split()) for value in values) or None
 
 
 def _id(field: str, path: Path, number: int) -> str:

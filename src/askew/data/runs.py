@@ -54,14 +54,14 @@ def read_lines(blocks: Iterable[tuple[int, str]], path: Path, only_trec: bool = 
 
     ``blocks`` are pairs of a line number and the whole lines that start there. ``only_trec`` accepts only six columns.
     """
-    left = iter(blocks)
-    for number, text in left:
-        if (found := first_line(text)) is None:
+    remaining = iter(blocks)
+    for number, text in remaining:
+        if (first_of_text := first_line(text)) is None:
             continue
-        line, after, first = number - 1 + found[0], found[1], found[2]
+        line, after, first = number - 1 + first_of_text[0], first_of_text[1], first_of_text[2]
         if _is_header(first) and not only_trec:
-            return _named(chain([(line + 1, text[after:])], left), path, first)
-        return _unnamed(chain([(number, text)], left), path, (line, first), (6,) if only_trec else (3, 6))
+            return _named(chain([(line + 1, text[after:])], remaining), path, first)
+        return _unnamed(chain([(number, text)], remaining), path, (line, first), (6,) if only_trec else (3, 6))
     return pl.DataFrame(schema=_SCORED)
 
 
@@ -114,9 +114,9 @@ def as_numbers(values: pl.Series, lines: pl.Series, path: Path, name: str) -> pl
     return numbers
 
 
-def _wrong_width(path: Path, expected: str, hint: str, line: int, found: int, text: str) -> DataError:
-    message = f"{place(path, line)}: expected {expected}, found {found} in {shown(text)}{hint}"
-    return DataError(message, code="bad-width", line=line, found=found)
+def _wrong_width(path: Path, expected: str, hint: str, line: int, width: int, text: str) -> DataError:
+    message = f"{place(path, line)}: expected {expected}, found {width} in {shown(text)}{hint}"
+    return DataError(message, code="bad-width", line=line, found=width)
 
 
 def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
@@ -157,14 +157,14 @@ def _is_header(line: str) -> bool:
 
 def _find_names(columns: Iterable[str], path: Path) -> _Names:
     columns = list(columns)
-    known = {name.strip(WHITE).lower(): name for name in reversed(columns)}
-    query = next((known[n] for n in _QUERY_NAMES if n in known), None)
-    doc = next((known[n] for n in _DOC_NAMES if n in known), None)
-    value = known.get("score", known.get("rank"))
+    by_lower = {name.strip(WHITE).lower(): name for name in reversed(columns)}
+    query = next((by_lower[n] for n in _QUERY_NAMES if n in by_lower), None)
+    doc = next((by_lower[n] for n in _DOC_NAMES if n in by_lower), None)
+    value = by_lower.get("score", by_lower.get("rank"))
     if query is None or doc is None or value is None:
         expected = "expected the columns query_id, doc_id and score (or rank)"
         raise DataError(f"run {path}: {expected}; found {listing(columns)}", code="missing-column", found=columns)
-    return _Names(query, doc, value, "score" not in known)
+    return _Names(query, doc, value, "score" not in by_lower)
 
 
 def _named(blocks: Iterable[tuple[int, str]], path: Path, header: str) -> pl.DataFrame:
@@ -337,20 +337,18 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path, name: str) ->
     if not rows.height and not ignored:
         raise _empty(path)
     if not rows.height:
-        found = f"none of its {ignored} lines has 6 columns separated by single blanks or TABs, as the preset requires"
-        raise DataError(
-            f"run {path}: {found}; write it in TREC format, or measure it without a preset", code="bad-width"
-        )
+        why = f"none of its {ignored} lines has 6 columns separated by single blanks or TABs, as the preset requires"
+        raise DataError(f"run {path}: {why}; write it in TREC format, or measure it without a preset", code="bad-width")
     # The last block of consecutive lines of each query.
     numbers = rows.with_columns(block=pl.col("column_1").rle_id())
-    kept = numbers.filter(pl.col("block") == pl.col("block").max().over("column_1")).drop("block")
-    run = Run(name, trec_columns(kept, path), may_repeat=True)
+    last_blocks = numbers.filter(pl.col("block") == pl.col("block").max().over("column_1")).drop("block")
+    run = Run(name, trec_columns(last_blocks, path), may_repeat=True)
     if ignored:
         message = f"{name}: {ignored} lines do not have 6 columns; left out as the published scripts do"
         run.notes.append(Note(message, code="bad-width", lines=ignored))
-    if kept.height < rows.height:
+    if last_blocks.height < rows.height:
         run.all_lines = trec_columns(rows, path)
-        again = rows.height - kept.height
+        again = rows.height - last_blocks.height
         message = (
             f"{name}: {again} lines are of queries that occur again later in the file; as in the published scripts, "
             "bias measures leave these lines out, and effectiveness measures count them"

@@ -76,8 +76,8 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         return words.topics, f"words of {words.name}"
     if spec in names("classifier"):
         return ClassifierTopics(make_classifier({"classifier": spec}, groups)).topics, f"classifier {spec}"
-    known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
-    raise ConfigError(f"topics={spec!r}: expected one of: {known}")
+    sources = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
+    raise ConfigError(f"topics={spec!r}: expected one of: {sources}")
 
 
 _SAMPLE = LOG_DATA / "sample"
@@ -106,54 +106,56 @@ def logs(
     of rows as dicts. ``format`` and ``groups`` replace the fields of the same names in ``settings``. A table is
     left out of the report if the log lacks the columns for it.
     """
-    asked = settings or LogSettings()
-    chosen = Groups.of(asked.groups if groups is None else groups)
-    asked = replace(asked, format=format or asked.format, groups=chosen)
-    decisions = association.read_review(asked.review) if asked.review is not None and asked.review.exists() else []
+    options = settings or LogSettings()
+    chosen = Groups.of(options.groups if groups is None else groups)
+    options = replace(options, format=format or options.format, groups=chosen)
+    decisions = (
+        association.read_review(options.review) if options.review is not None and options.review.exists() else []
+    )
     lexicon = association.grown(_words(chosen), decisions)
-    privacy = Privacy(asked.min_users, speculation()[1] <= set(lexicon.groups))
-    sources = log_sources(log, asked.format, asked.columns)
+    privacy = Privacy(options.min_users, speculation()[1] <= set(lexicon.groups))
+    sources = log_sources(log, options.format, options.columns)
     has_topic = "topic" in sources[0].open(None).columns
     others = None if chosen == Groups.of(LogSettings().groups) else chosen
-    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic, others)
-    vectors = _vectors(asked, lexicon)
+    source, topic_name = (None, "none") if options.topics == NONE else topic_source(options.topics, has_topic, others)
+    vectors = _vectors(options, lexicon)
     vocabulary = build_vocabulary(lexicon)
-    how = Walk(vocabulary, round(asked.gap * 60_000), source, asked.review is not None, asked.topics != NONE)
-    count = _counter(asked, chosen, lexicon)
-    kept = read_log(sources, how, count=count, threads=asked.threads, folder=asked.folder, progress=progress)
-    hidden = _hide_topics(kept, privacy)
+    how = Walk(vocabulary, round(options.gap * 60_000), source, options.review is not None, options.topics != NONE)
+    count = _counter(options, chosen, lexicon)
+    totals = read_log(sources, how, count=count, threads=options.threads, folder=options.folder, progress=progress)
+    hidden = _hide_topics(totals, privacy)
     report = LogReport(
         settings={
-            "format": "table" if sources[0].where == MEMORY else asked.format, "lexicon": lexicon.id,
-            "gap_minutes": asked.gap, "topics": topic_name, "min_users": asked.min_users,
-            "min_events": asked.min_events, "margin": asked.margin,
-            "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
-            "vectors": None if asked.vectors is None else asked.vectors.name,
+            "format": "table" if sources[0].where == MEMORY else options.format, "lexicon": lexicon.id,
+            "gap_minutes": options.gap, "topics": topic_name, "min_users": options.min_users,
+            "min_events": options.min_events, "margin": options.margin,
+            "page_lexicon": None if options.page_lexicon is None else _words(Groups.of(options.page_lexicon)).id,
+            "vectors": None if options.vectors is None else options.vectors.name,
         },
-        counts={name.replace(" ", "_"): int(kept.counts[name]) for name in _COUNTED},
-        rejected=dict(sorted(kept.rejected.counts.items())),
-        examples=kept.rejected.examples,
+        counts={name.replace(" ", "_"): int(totals.counts[name]) for name in _COUNTED},
+        rejected=dict(sorted(totals.rejected.counts.items())),
+        examples=totals.rejected.examples,
         groups=vocabulary.groups,
         tables={},
-        notes=_notes(kept, sources, privacy),
+        notes=_notes(totals, sources, privacy),
     )  # fmt: skip
-    withheld = [hidden, *_fill(report, kept, asked, privacy, vocabulary, vectors)]
-    if asked.review is not None:
-        withheld.append(_discover(report, kept, lexicon, decisions, privacy))
+    withheld = [hidden, *_fill(report, totals, options, privacy, vocabulary, vectors)]
+    if options.review is not None:
+        withheld.append(_discover(report, totals, lexicon, decisions, privacy))
     report.tables["withheld"] = pl.concat(withheld)
     return report
 
 
 def analyze_sample(settings: LogSettings | None = None, progress: Progress | None = None) -> LogReport:
     """Analyze the sample log that askew ships: made-up queries with planted effects."""
-    asked = settings or LogSettings()
-    names = Groups.of(asked.groups).names
+    options = settings or LogSettings()
+    names = Groups.of(options.groups).names
     if not {"female", "male"} <= set(names):
         raise ConfigError(
             f"⟨demo⟩: the sample log has words for the groups female and male, not for {', '.join(names)}"
         )
-    asked = replace(asked, vectors=asked.vectors or _SAMPLE / "vectors.npy")
-    report = logs(_SAMPLE / "log.parquet", format="parquet", settings=asked, progress=progress)
+    options = replace(options, vectors=options.vectors or _SAMPLE / "vectors.npy")
+    report = logs(_SAMPLE / "log.parquet", format="parquet", settings=options, progress=progress)
     report.settings[SYNTHETIC] = "the sample log of askew, which a program made up"
     report.notes.insert(0, "this log is made up by a program, so the tables tell nothing about people")
     return report
@@ -163,35 +165,35 @@ def _words(groups: Groups) -> Lexicon:
     return groups.counted.exclusive() if groups.overlap == "first" else groups.counted
 
 
-def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | None:
-    if asked.vectors is None:
+def _vectors(settings: LogSettings, lexicon: Lexicon) -> association.Association | None:
+    if settings.vectors is None:
         return None
-    pairs = association.load_pairs(asked.pairs)
-    lost = [group for group in pairs.groups if group not in lexicon.groups]
-    if lost and asked.pairs is None:
+    pairs = association.load_pairs(settings.pairs)
+    missing = [group for group in pairs.groups if group not in lexicon.groups]
+    if missing and settings.pairs is None:
         raise ConfigError(
             f"⟨vectors⟩: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs "
             "for these groups with ⟨pairs⟩",
             code="no-pairs",
             groups=lexicon.group_names,
         )
-    if lost:
+    if missing:
         raise ConfigError(
-            f"the file in 'pairs' has word pairs for the group {lost[0]!r}, but the lexicon {lexicon.name!r} has no "
+            f"the file in 'pairs' has word pairs for the group {missing[0]!r}, but the lexicon {lexicon.name!r} has no "
             "such group; give a file with word pairs for the groups of this lexicon"
         )
-    words, matrix = read_vectors(asked.vectors, asked.vocabulary)
+    words, matrix = read_vectors(settings.vectors, settings.vocabulary)
     return association.Association(words, matrix, pairs)
 
 
-def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.CountMentions:
+def _counter(settings: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.CountMentions:
     """Return a function that counts the mentions of each group in texts, with the lexicon for result pages."""
-    other = None if asked.page_lexicon is None else Groups.of(asked.page_lexicon)
+    other = None if settings.page_lexicon is None else Groups.of(settings.page_lexicon)
     chosen = lexicon if other is None else _words(other)
-    lost = [group for group in lexicon.group_names if group not in chosen.groups]
-    if lost:
+    missing = [group for group in lexicon.group_names if group not in chosen.groups]
+    if missing:
         raise ConfigError(
-            f"⟨page_lexicon⟩: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has; give a lexicon "
+            f"⟨page_lexicon⟩: {chosen.name!r} has no group {missing[0]!r}, which {lexicon.name!r} has; give a lexicon "
             "with the same groups"
         )
     # One thread: the parts of the log are already processed in parallel.
@@ -200,27 +202,27 @@ def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.Cou
     return lambda texts: counter.count(texts).counts[:, places]
 
 
-def _hide_topics(kept: LogCounts, privacy: Privacy) -> pl.DataFrame:
+def _hide_topics(counts: LogCounts, privacy: Privacy) -> pl.DataFrame:
     """Hide topics of the log's own column that few users have or that contain a person's name; count them."""
-    plain = pl.Series([canonical(topic) for topic in kept.topic_users], dtype=pl.String)
-    reasons = privacy.reasons(plain, pl.Series(list(kept.topic_users.values()), dtype=pl.Int64))
-    known = zip(kept.topic_users, reasons.to_list(), strict=True)
-    renamed = {"": NO_TOPIC, **{topic: FEW if why == RARE else HIDDEN for topic, why in known if why is not None}}
+    plain = pl.Series([canonical(topic) for topic in counts.topic_users], dtype=pl.String)
+    reasons = privacy.reasons(plain, pl.Series(list(counts.topic_users.values()), dtype=pl.Int64))
+    named = zip(counts.topic_users, reasons.to_list(), strict=True)
+    renamed = {"": NO_TOPIC, **{topic: FEW if why == RARE else HIDDEN for topic, why in named if why is not None}}
     for old, new in renamed.items():
-        if old in kept.topics:
-            kept.topics[new] += kept.topics.pop(old)
-    if "topic" in kept.events.columns:
-        kept.events = kept.events.with_columns(pl.col("topic").replace(renamed))
+        if old in counts.topics:
+            counts.topics[new] += counts.topics.pop(old)
+    if "topic" in counts.events.columns:
+        counts.events = counts.events.with_columns(pl.col("topic").replace(renamed))
     return privacy.counted(reasons, "topics")
 
 
-def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
+def _notes(counts: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
     notes: list[str] = []
     if len(sources) > 1:
         notes.append(f"{len(sources)} files were read as one log")
-    if "user" not in kept.columns or kept.sessions_as_users:
+    if "user" not in counts.columns or counts.sessions_as_users:
         which = (
-            "each session without a user id" if "user" in kept.columns else "every session (the log has no user ids)"
+            "each session without a user id" if "user" in counts.columns else "every session (the log has no user ids)"
         )
         words = "a person with several such sessions is counted several times, also for ⟨min_users⟩"
         notes.append(Note(f"{which} counts as a separate user; {words}", code="sessions-as-users"))
@@ -230,22 +232,22 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
             "so the report may show queries that contain such phrases"
         )
         notes.append(Note(words, code="no-phrases"))
-    if kept.counts["out_of_order"]:
-        places = ", ".join(place_of(line, sources) for line in kept.late)
+    if counts.counts["out_of_order"]:
+        places = ", ".join(place_of(line, sources) for line in counts.late)
         notes.append(
-            f"{kept.counts['out_of_order']:,} rows have an earlier time than a row of the same user above them; the "
+            f"{counts.counts['out_of_order']:,} rows have an earlier time than a row of the same user above them; the "
             f"rows were sorted by time ({places})"
         )
     return notes
 
 
 def _fill(
-    report: LogReport, kept: LogCounts, asked: LogSettings, privacy: Privacy, vocabulary: LogVocabulary,
+    report: LogReport, counts: LogCounts, settings: LogSettings, privacy: Privacy, vocabulary: LogVocabulary,
     vectors: association.Association | None,
 ) -> list[pl.DataFrame]:  # fmt: skip
     """Fill all tables of events; return the number of rows that they withhold, by reason."""
-    tables, events, groups = report.tables, kept.events, report.groups
-    tables["frequency"] = effect.frequency_table(kept.counts)
+    tables, events, groups = report.tables, counts.events, report.groups
+    tables["frequency"] = effect.frequency_table(counts.counts)
     if not events.height:
         report.notes.append(
             "no reformulation in the log adds terms of a group, so the report has no tables of such reformulations"
@@ -257,22 +259,22 @@ def _fill(
     tables["blocks"], blocks = privacy.shown(effect.block_table(events), checked, "blocks")
     tables["gaps"] = effect.gap_table(events, groups)
     if "entry" in events.columns:
-        known = events.filter(pl.col("entry") != "")
-        tables["entries"] = effect.share_table(known, groups, "entry", ENTRIES[1:])
+        entered = events.filter(pl.col("entry") != "")
+        tables["entries"] = effect.share_table(entered, groups, "entry", ENTRIES[1:])
     if "clicked_after" in events.columns:
         tables["clicks"] = effect.click_table(events, groups)
     if "change" in events.columns:
         tables["ranks"] = effect.share_table(events.drop_nulls("change"), groups, "change", effect.CHANGES)
     withheld = [blocks]
-    if kept.sites.height:
-        tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
-        fewer = kept.sites.height - tables["sites"].height
+    if counts.sites.height:
+        tables["sites"] = effect.site_table(counts.sites, settings.min_events, settings.min_users)
+        fewer = counts.sites.height - tables["sites"].height
         withheld.append(privacy.left_out(fewer, "sites", "few users or few reformulations"))
     if "before_" + groups[0] in events.columns:
         tables["lean"] = effect.lean_table(events, groups)
-        tables["kinds"] = effect.kind_table(events, groups, asked.margin)
-    if kept.topics:
-        tables["topics"] = topic_table(events, kept.topics, groups)
+        tables["kinds"] = effect.kind_table(events, groups, settings.margin)
+    if counts.topics:
+        tables["topics"] = topic_table(events, counts.topics, groups)
     return [*withheld, _fill_queries(report, events, privacy, vectors)]
 
 
@@ -299,21 +301,21 @@ def _fill_queries(
         return withheld
     table = association.query_table(events, vectors.groups)
     table = table.with_columns(vectors.of(table["original"]))
-    known = table["association"].is_not_null().sum()
+    associated = table["association"].is_not_null().sum()
     report.settings["first_group"] = vectors.groups[0]
     report.notes.append(
-        f"association: {known:,} of {table.height:,} original queries have at least one word with a word vector"
+        f"association: {associated:,} of {table.height:,} original queries have at least one word with a word vector"
     )
     report.tables["association"] = association.correlation_table(table)
     return withheld
 
 
 def _discover(
-    report: LogReport, kept: LogCounts, lexicon: Lexicon, decisions: list[association.Decision], privacy: Privacy
+    report: LogReport, totals: LogCounts, lexicon: Lexicon, decisions: list[association.Decision], privacy: Privacy
 ) -> pl.DataFrame:  # fmt: skip
-    counts = kept.templates.lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
+    counts = totals.templates.lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
     scored = association.score_keyphrases(counts, association.seeds_of(lexicon))
-    users = kept.phrases.group_by("keyphrase").agg(pl.col("n", "users").sum())
+    users = totals.phrases.group_by("keyphrase").agg(pl.col("n", "users").sum())
     scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
     shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
     report.tables["keyphrases"] = shown.head(_CANDIDATES)

@@ -106,17 +106,17 @@ def read_review(path: Path) -> list[Decision]:
         if len(row) != len(head):
             raise DataError(f"{place(path, line)}: expected {len(head)} columns, found {len(row)}")
         values = dict(zip(head, (cell.strip() for cell in row), strict=True))
-        kept = {name: values.get(name, "") for name in COLUMNS}
-        decided.append(Decision(**(kept | {"keyphrase": canonical(kept["keyphrase"])})))
+        cells = {name: values.get(name, "") for name in COLUMNS}
+        decided.append(Decision(**(cells | {"keyphrase": canonical(cells["keyphrase"])})))
     return decided
 
 
 def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
     """The lexicon with the keyphrases that a reviewer assigned to a group. New groups are added."""
     groups = {group: list(terms) for group, terms in lexicon.groups.items()}
-    for one in decisions:
-        if one.decision and one.decision.casefold() not in _REFUSED and one.keyphrase:
-            groups.setdefault(one.decision, []).append(one.keyphrase)
+    for decision in decisions:
+        if decision.decision and decision.decision.casefold() not in _REFUSED and decision.keyphrase:
+            groups.setdefault(decision.decision, []).append(decision.keyphrase)
     if {group: len(terms) for group, terms in groups.items()} == {g: len(t) for g, t in lexicon.groups.items()}:
         return lexicon
     grouped = {group: tuple(terms) for group, terms in groups.items()}
@@ -125,10 +125,10 @@ def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
 
 def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: int = 50) -> list[Decision]:
     """The rows of the next review file: all decided keyphrases, then the best undecided ones that are not seeds."""
-    kept = [one for one in decisions if one.decision]
-    known = {one.keyphrase for one in kept}
-    fresh = candidates.filter(~pl.col("seed") & ~pl.col("keyphrase").is_in(sorted(known))).head(most)
-    return kept + [
+    decided = [decision for decision in decisions if decision.decision]
+    phrases = {decision.keyphrase for decision in decided}
+    fresh = candidates.filter(~pl.col("seed") & ~pl.col("keyphrase").is_in(sorted(phrases))).head(most)
+    return decided + [
         Decision(row["keyphrase"], "", f"{row['score']:.6f}", str(row["n"]), str(row["users"]))
         for row in fresh.iter_rows(named=True)
     ]
@@ -137,9 +137,9 @@ def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: i
 def review_text(rows: Sequence[Decision]) -> str:
     """The review file as text. Keyphrases are canonical queries: without TAB, line feed or leading apostrophe."""
     lines = ["\t".join(COLUMNS)]
-    for one in rows:
-        phrase = f"'{one.keyphrase}" if one.keyphrase.startswith(tuple(FORMULA)) else one.keyphrase
-        lines.append("\t".join([phrase, one.score, one.n, one.users, one.decision]))
+    for row in rows:
+        phrase = f"'{row.keyphrase}" if row.keyphrase.startswith(tuple(FORMULA)) else row.keyphrase
+        lines.append("\t".join([phrase, row.score, row.n, row.users, row.decision]))
     return "\n".join(lines) + "\n"
 
 
@@ -183,14 +183,14 @@ class Association:
         self._vectors = vectors
         self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})
         place = dict(zip(words, range(len(words)), strict=True))
-        known = [(place[a], place[b]) for a, b in pairs.pairs if a in place and b in place]
-        self.pairs_known = len(known)
-        if not known:
+        places = [(place[a], place[b]) for a, b in pairs.pairs if a in place and b in place]
+        self.pairs_known = len(places)
+        if not places:
             raise DataError(
                 f"vectors: none of the {len(pairs.pairs)} word pairs for {' and '.join(pairs.groups)} has vectors for "
                 "both words"
             )
-        self.direction = _direction(vectors, known)
+        self.direction = _direction(vectors, places)
 
     def of(self, queries: pl.Series) -> pl.Series:
         """The association of each canonical query; null if none of its words has a vector."""
@@ -198,9 +198,9 @@ class Association:
         for at in range(0, len(queries), _AT_A_TIME):
             some = queries.slice(at, _AT_A_TIME)
             rows = pl.DataFrame({"row": np.arange(len(some)), "word": some}).with_columns(pl.col("word").str.split(" "))
-            known = rows.explode("word").join(self._places, on="word")
+            tokens = rows.explode("word").join(self._places, on="word")
             sums = np.zeros((len(some), self._vectors.shape[1]), np.float64)
-            np.add.at(sums, known["row"].to_numpy(), self._vectors[known["place"].to_numpy()])
+            np.add.at(sums, tokens["row"].to_numpy(), self._vectors[tokens["place"].to_numpy()])
             lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
             # The mean of the word vectors has the direction of their sum.
             values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
@@ -208,8 +208,8 @@ class Association:
         return pl.concat(parts) if parts else pl.Series("association", [], pl.Float64)
 
 
-def _direction(vectors: Matrix, known: list[tuple[int, int]]) -> Any:
-    firsts, seconds = (vectors[list(places)].astype(np.float64) for places in zip(*known, strict=True))
+def _direction(vectors: Matrix, places: list[tuple[int, int]]) -> Any:
+    firsts, seconds = (vectors[list(places)].astype(np.float64) for places in zip(*places, strict=True))
     centers = (firsts + seconds) / 2
     _, sizes, lines = np.linalg.svd(np.concatenate([firsts - centers, seconds - centers]), full_matrices=False)
     # Without any difference between the words of a pair, the component would be arbitrary and of length one.
@@ -235,5 +235,5 @@ def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
 
 def correlation_table(queries: pl.DataFrame) -> pl.DataFrame:
     """Spearman's correlation over queries of the share of the first group and the association."""
-    known = queries.drop_nulls("association")
-    return pl.DataFrame([asdict(spearman(known["share"].to_numpy(), known["association"].to_numpy()))]).fill_nan(None)
+    rows = queries.drop_nulls("association")
+    return pl.DataFrame([asdict(spearman(rows["share"].to_numpy(), rows["association"].to_numpy()))]).fill_nan(None)

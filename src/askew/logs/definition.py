@@ -129,10 +129,10 @@ def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specia
         block = " ".join(new[place:end])
         mask, terms = read_block(block, vocabulary)
         if mask or leftmost is None:
-            found = Specialization(" ".join(new[:place]), block, " ".join(new[end:]), mask, terms)
+            specialized = Specialization(" ".join(new[:place]), block, " ".join(new[end:]), mask, terms)
             if mask:
-                return found
-            leftmost = found
+                return specialized
+            leftmost = specialized
     return leftmost
 
 
@@ -156,8 +156,8 @@ def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None
         raise ConfigError(
             f"lexicon {lexicon.name!r}: expected at most {MOST_GROUPS} groups, found {len(lexicon.groups)}"
         )
-    given = published_prepositions() if prepositions is None else prepositions
-    return LogVocabulary(lexicon.group_names, masks, prefixes, frozenset(filter(None, map(canonical, given))))
+    texts = published_prepositions() if prepositions is None else prepositions
+    return LogVocabulary(lexicon.group_names, masks, prefixes, frozenset(filter(None, map(canonical, texts))))
 
 
 @lru_cache(maxsize=1)

@@ -68,11 +68,11 @@ class DelimitedLog:
             if names[:1] != [AOL_NAMES[0]]:
                 names, self._header = list(AOL_NAMES), b""
             columns = {role: name for role, name in AOL_ROLES.items() if name in names} | dict(columns or {})
-        found = wanted_columns(names, columns, place(where, 1), ROLES)
-        if len(set(found.values())) < len(found):
+        columns_by_role = wanted_columns(names, columns, place(where, 1), ROLES)
+        if len(set(columns_by_role.values())) < len(columns_by_role):
             raise ConfigError("⟨columns⟩: one column is used for two fields of the log; give each field its own column")
-        self._width, self.time_name = len(names), found["time"]
-        self.roles = {role: names.index(name) for role, name in found.items()}
+        self._width, self.time_name = len(names), columns_by_role["time"]
+        self.roles = {role: names.index(name) for role, name in columns_by_role.items()}
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Blocks of lines, each with the number of its first line."""
@@ -88,12 +88,12 @@ class DelimitedLog:
 
     def _few_lines(self, first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
         """Split a block into blocks of fewer lines, to bound the memory of the per-line data."""
-        every = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_FEED)
-        if len(every) <= self._most_lines:
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_FEED)
+        if len(ends) <= self._most_lines:
             yield first, block
             return
         begin = 0
-        for end in [*(every[self._most_lines - 1 :: self._most_lines] + 1).tolist(), len(block)]:
+        for end in [*(ends[self._most_lines - 1 :: self._most_lines] + 1).tolist(), len(block)]:
             if end > begin:
                 yield first, block[begin:end]
                 first, begin = first + self._most_lines, end

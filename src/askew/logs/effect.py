@@ -37,35 +37,35 @@ def own_shares(events: pl.DataFrame, groups: Sequence[str], side: str) -> Any:
 
 def lean_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """The mean share of the added group on both pages and the change, over events where both pages name a group."""
-    one = events.filter(pl.col("group") != SEVERAL)
-    old, new = own_shares(one, groups, "before"), own_shares(one, groups, "after")
-    users, names = one["user"].to_numpy(), one["group"].to_numpy()
+    single = events.filter(pl.col("group") != SEVERAL)
+    old, new = own_shares(single, groups, "before"), own_shares(single, groups, "after")
+    users, names = single["user"].to_numpy(), single["group"].to_numpy()
     rows = []
     for label in ("all", *groups):
-        here = ~np.isnan(old) & ~np.isnan(new) & ((names == label) | (label == "all"))
-        row: dict[str, Any] = {"group": label, "n": int(here.sum())}
+        selected = ~np.isnan(old) & ~np.isnan(new) & ((names == label) | (label == "all"))
+        row: dict[str, Any] = {"group": label, "n": int(selected.sum())}
         for name, values in (("before", old), ("after", new), ("change", new - old)):
-            found = mean(values[here], users[here])
+            estimate = mean(values[selected], users[selected])
             # A share is never below 0, nor is a change below -1.
-            ends = np.clip([found.low, found.high], -1.0 if name == "change" else 0.0, 1.0).tolist()
-            row |= {name: found.value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
+            ends = np.clip([estimate.low, estimate.high], -1.0 if name == "change" else 0.0, 1.0).tolist()
+            row |= {name: estimate.value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
         rows.append(row)
     return frame_of(rows)
 
 
 def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float) -> pl.DataFrame:
     """The number and share of reformulations of each kind, for all groups and for each group."""
-    one = events.filter((pl.col("group") != SEVERAL) & pl.col("page_before"))
-    kinds = kinds_of(own_shares(one, groups, "before"), len(groups), margin)
-    return share_table(one.with_columns(kind=pl.Series(np.array(KINDS)[kinds])), groups, "kind", KINDS)
+    single = events.filter((pl.col("group") != SEVERAL) & pl.col("page_before"))
+    kinds = kinds_of(own_shares(single, groups, "before"), len(groups), margin)
+    return share_table(single.with_columns(kind=pl.Series(np.array(KINDS)[kinds])), groups, "kind", KINDS)
 
 
 def kinds_of(shares: Any, groups: int, margin: float) -> Any:
     """The index in ``KINDS`` of each event, from the share of its group on the first page."""
     even = 1.0 / groups
     low, high = even * (1 - margin), even + (1 - even) * margin
-    known = np.nan_to_num(shares, nan=even)
-    return np.where(np.isnan(shares), 0, np.where(known < low, 1, np.where(known > high, 3, 2)))
+    defined = np.nan_to_num(shares, nan=even)
+    return np.where(np.isnan(shares), 0, np.where(defined < low, 1, np.where(defined > high, 3, 2)))
 
 
 CHANGES = ("absent", "lower", "same", "higher")
@@ -110,11 +110,11 @@ def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
     Null if there was no click or one of the pages is not known.
     """
     by_rank = pl.col("results_after").list.get(pl.col("rank_after") - 1, null_on_oob=True)
-    known = pl.col("doc_after") if "doc_after" in frame.columns else pl.lit(None, pl.String)
+    logged_doc = pl.col("doc_after") if "doc_after" in frame.columns else pl.lit(None, pl.String)
     clicked = frame.filter(pl.col("clicked_after") & pl.col("results_before").list.len().fill_null(0).gt(0))
     clicked = clicked.select(
         "event", "results_before", "results_after", "rank_after",
-        doc=pl.when(known.str.len_bytes() > 0).then(known).otherwise(by_rank),
+        doc=pl.when(logged_doc.str.len_bytes() > 0).then(logged_doc).otherwise(by_rank),
     )  # fmt: skip
     old, new = (_rank_of(clicked, f"results_{side}") for side in ("before", "after"))
     joined = clicked.select("event", "doc", "rank_after")
@@ -144,9 +144,9 @@ def _mentions(frame: pl.DataFrame, groups: Sequence[str], count: CountMentions) 
         lists = frame[f"texts_{side}"].fill_null([])
         sizes = lists.list.len().to_numpy()
         texts = lists.filter(sizes > 0).explode().to_arrow() if sizes.sum() else pa.array([], pa.large_string())
-        found = np.asarray(count(texts))
+        mentions = np.asarray(count(texts))
         totals = np.zeros((len(sizes), len(groups)), np.int64)
-        np.add.at(totals, np.repeat(np.arange(len(sizes)), sizes), found)
+        np.add.at(totals, np.repeat(np.arange(len(sizes)), sizes), mentions)
         columns.append(pl.Series(f"page_{side}", sizes > 0))
         columns += [pl.Series(f"{side}_{group}", totals[:, number]) for number, group in enumerate(groups)]
     return columns
@@ -186,17 +186,17 @@ def _site_sums(frame: pl.DataFrame) -> pl.DataFrame:
     return sums.select("site", *_SUMS)
 
 
-def add_sites(one: pl.DataFrame, two: pl.DataFrame) -> pl.DataFrame:
+def add_sites(first: pl.DataFrame, two: pl.DataFrame) -> pl.DataFrame:
     """Add the sums of two parts. No user is in both parts."""
-    return pl.concat([one, two]).group_by("site").agg(pl.col(_SUMS).sum())
+    return pl.concat([first, two]).group_by("site").agg(pl.col(_SUMS).sum())
 
 
 def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.DataFrame:
     """Exposure share of each site before and after, and the ratio. Sites with few events or users are left out."""
     totals = sums.select(pl.col("before", "after").sum()).row(0) if sums.height else (0.0, 0.0)
     rows = []
-    kept = sums.filter((pl.col("events") >= least_events) & (pl.col("users") >= least_users))
-    for row in kept.sort("events", "site", descending=[True, False]).iter_rows(named=True):
+    frequent = sums.filter((pl.col("events") >= least_events) & (pl.col("users") >= least_users))
+    for row in frequent.sort("events", "site", descending=[True, False]).iter_rows(named=True):
         old, new = row["before"] / totals[0], row["after"] / totals[1]
         sizes = {"n": int(row["events"]), "users": int(row["users"]), "before": old, "after": new}
         rows.append({"site": row["site"], **sizes, **_exposure_ratio(row, old, new).cells("ratio")})
@@ -237,9 +237,9 @@ def share_table(events: pl.DataFrame, groups: Sequence[str], column: str, values
     for label, part in by_group(events, groups):
         for value in values:
             hits = (part[column] == value).to_numpy()
-            found = share(hits, part["user"].to_numpy())
-            row = {"group": label, column: value, "hits": int(hits.sum()), "n": found.n}
-            rows.append(row | found.cells("share"))
+            estimate = share(hits, part["user"].to_numpy())
+            row = {"group": label, column: value, "hits": int(hits.sum()), "n": estimate.n}
+            rows.append(row | estimate.cells("share"))
     return frame_of(rows)
 
 
@@ -251,11 +251,11 @@ def by_group(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, pl.
 def slices(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, str, pl.DataFrame]]:
     """All events and the events of each group, over all entry points and, if the log has them, per entry point."""
     parts = by_group(events, groups)
-    found = [(label, "all", part) for label, part in parts]
+    parts_by_entry = [(label, "all", part) for label, part in parts]
     if "entry" in events.columns:
         for label, part in parts:
-            found += [(label, entry, part.filter(pl.col("entry") == entry)) for entry in ENTRIES if entry]
-    return found
+            parts_by_entry += [(label, entry, part.filter(pl.col("entry") == entry)) for entry in ENTRIES if entry]
+    return parts_by_entry
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -271,25 +271,25 @@ def frequency_table(counts: Counter[str]) -> pl.DataFrame:
     rows = []
     for what, of in (("specializing", "pairs"), ("for_group", "specializing")):
         hits, n = counts[what], counts[of]
-        found = NOTHING
+        estimate = NOTHING
         if n:
             p = hits / n
             squares = counts[f"{what}:2"] - 2 * p * counts[f"{what}:{of}"] + p * p * counts[f"{of}:2"]
-            found = share_of(p, n, max(squares, 0.0), counts[f"{of}:users"])
-        rows.append({"what": what, "of": of, "hits": hits, "n": n, **found.cells("share")})
+            estimate = share_of(p, n, max(squares, 0.0), counts[f"{of}:users"])
+        rows.append({"what": what, "of": of, "hits": hits, "n": n, **estimate.cells("share")})
     return frame_of(rows)
 
 
 def group_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """The share of each group among reformulations for exactly one group, and the number for several groups."""
     rows: list[dict[str, Any]] = []
-    one = events.filter(pl.col("group") != SEVERAL)
+    single = events.filter(pl.col("group") != SEVERAL)
     for group in groups:
-        found = share((one["group"] == group).to_numpy(), one["user"].to_numpy())
-        hits = one.filter(pl.col("group") == group)
-        row = {"group": group, "hits": hits.height, "n": found.n, **found.cells("share")}
+        estimate = share((single["group"] == group).to_numpy(), single["user"].to_numpy())
+        hits = single.filter(pl.col("group") == group)
+        row = {"group": group, "hits": hits.height, "n": estimate.n, **estimate.cells("share")}
         rows.append({**row, "users": hits["user"].n_unique(), "two_terms": int((hits["terms"] > 1).sum())})
-    rows.append({"group": SEVERAL, "hits": events.height - one.height, "n": None, "users": None, "two_terms": None})
+    rows.append({"group": SEVERAL, "hits": events.height - single.height, "n": None, "users": None, "two_terms": None})
     return frame_of(rows)
 
 
@@ -297,14 +297,14 @@ def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """The median number of seconds between the two queries, overall, per group and per entry point."""
     rows = []
     for label, entry, part in slices(events, groups):
-        found = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
-        rows.append({"group": label, "entry": entry, "n": found.n, **found.cells("median")})
+        estimate = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
+        rows.append({"group": label, "entry": entry, "n": estimate.n, **estimate.cells("median")})
     return frame_of(rows)
 
 
 def block_table(events: pl.DataFrame) -> pl.DataFrame:
     """The added blocks of terms and prepositions: how often, and by how many users."""
-    found = events.group_by("block", "group").agg(
+    blocks = events.group_by("block", "group").agg(
         n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
     )
-    return found.sort("n", "block", descending=[True, False])
+    return blocks.sort("n", "block", descending=[True, False])

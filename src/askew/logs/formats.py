@@ -84,15 +84,15 @@ def _fast(text: bytes) -> pa.Table | None:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("Documents", []), list | None):
+    if not isinstance(record, dict) or not isinstance(record.get("Documents", []), list | None):
         return None
     row: dict[str, Any] = {
-        name: None if found.get(name) is None else _plain(found[name]) for name in _TRIPCLICK_SCHEMA.names
+        name: None if record.get(name) is None else _plain(record[name]) for name in _TRIPCLICK_SCHEMA.names
     }
-    return {**row, "Documents": [_plain(one) for one in found.get("Documents") or []]}
+    return {**row, "Documents": [_plain(document) for document in record.get("Documents") or []]}
 
 
 def _plain(value: object) -> str:
@@ -104,13 +104,13 @@ def _roles(table: pa.Table, lines: Any) -> pa.Table:
     stamp = pc.extract_regex(table["DateCreated"].fill_null(""), r"^/Date\((?P<ms>[0-9]{1,15})(?:[+-][0-9]{4})?\)/$")
     clicked = table["DocumentId"].cast(pa.string())
     # A record without a click has the DocumentId 0 or null.
-    there = pc.and_(pc.is_valid(clicked), pc.not_equal(clicked.fill_null("0"), "0"))
+    has_click = pc.and_(pc.is_valid(clicked), pc.not_equal(clicked.fill_null("0"), "0"))
     return pa.table(
         {
             "session": table["SessionId"],
             "time": pc.cast(pc.struct_field(stamp, "ms"), pa.int64()).cast(pa.timestamp("ms")),
             "query": table["Keywords"],
-            "click_doc": pc.if_else(there, clicked, None),
+            "click_doc": pc.if_else(has_click, clicked, None),
             "results": table["Documents"].cast(pa.list_(pa.string())),
             "line": pa.array(lines),
         }
@@ -180,7 +180,7 @@ def _sessions(blocks: Iterable[bytes], where: str) -> Iterator[Element]:
                     above.append(element)
                     continue
                 above.pop()
-                if any(one.tag == "session" for one in above):
+                if any(element_above.tag == "session" for element_above in above):
                     continue
                 if element.tag == "session":
                     yield element
@@ -199,8 +199,8 @@ def _sessions(blocks: Iterable[bytes], where: str) -> Iterator[Element]:
 
 def _row(session: Element, query: Element, number: int) -> dict[str, Any]:
     results = query.findall("results/result")
-    urls = {one.get("rank", ""): one.findtext("url", "").strip() for one in results}
-    ranks = [one.text.strip() for one in query.iterfind("clicked/click/rank") if one.text]
+    urls = {result.get("rank", ""): result.findtext("url", "").strip() for result in results}
+    ranks = [click.text.strip() for click in query.iterfind("clicked/click/rank") if click.text]
     topic = session.find("topic")
     name = session.get("num", "")
     return {
@@ -211,7 +211,7 @@ def _row(session: Element, query: Element, number: int) -> dict[str, Any]:
         "click_rank": [int(rank) if rank.isdecimal() and len(rank) < 9 else 0 for rank in ranks],
         "click_doc": [urls.get(rank, "") for rank in ranks],
         "results": list(urls.values()),
-        "texts": [f"{one.findtext('title', '')} {one.findtext('snippet', '')}" for one in results],
+        "texts": [f"{result.findtext('title', '')} {result.findtext('snippet', '')}" for result in results],
         "topic": "" if topic is None else topic.get("num", ""),
         "line": number,
     }

@@ -66,8 +66,8 @@ class Privacy:
     @staticmethod
     def counted(reasons: pl.Series, what: str) -> pl.DataFrame:
         """The number of withheld texts by reason."""
-        found = pl.DataFrame({"reason": reasons}).drop_nulls().group_by("reason").agg(n=pl.len().cast(pl.Int64))
-        return found.sort("reason").select(pl.lit(what).alias("what"), pl.col("reason").cast(pl.String), "n")
+        counts = pl.DataFrame({"reason": reasons}).drop_nulls().group_by("reason").agg(n=pl.len().cast(pl.Int64))
+        return counts.sort("reason").select(pl.lit(what).alias("what"), pl.col("reason").cast(pl.String), "n")
 
     @staticmethod
     def left_out(n: int, what: str, reason: str) -> pl.DataFrame:

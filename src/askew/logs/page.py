@@ -180,11 +180,11 @@ def report_table(report: LogReport, name: str, brief: bool = False) -> Table | N
     if name == "frequency":
         rows = rows.with_columns(pl.col("what").replace_strict(_FREQUENCIES))
     elif name == "sites":
-        known, most = rows.drop_nulls("ratio"), _SITES_SHOWN_BRIEFLY if brief else _SHOWN_SITES
-        new = rows.height - known.height
-        lost = f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
-        rows = pl.concat([known.head(most), known.tail(most)]).unique(maintain_order=True)
-        settings |= {"shown": rows.height, "known": known.height, "without_ratio": lost}
+        with_ratio, most = rows.drop_nulls("ratio"), _SITES_SHOWN_BRIEFLY if brief else _SHOWN_SITES
+        new = rows.height - with_ratio.height
+        note = f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
+        rows = pl.concat([with_ratio.head(most), with_ratio.tail(most)]).unique(maintain_order=True)
+        settings |= {"shown": rows.height, "known": with_ratio.height, "without_ratio": note}
     elif name == "topics":
         # With two groups the second share follows from the first.
         named = report.groups[:1] if len(report.groups) == 2 else report.groups
@@ -204,8 +204,8 @@ def report_table(report: LogReport, name: str, brief: bool = False) -> Table | N
 
 
 def _shown(report: LogReport, *names: str) -> list[Markup]:
-    made = [report_table(report, name) for name in names]
-    return [html_table(one) for one in made if one is not None]
+    tables = [report_table(report, name) for name in names]
+    return [html_table(shown_table) for shown_table in tables if shown_table is not None]
 
 
 # The main findings of a log report, in at most three sentences with numbers.
@@ -218,11 +218,11 @@ def findings(report: LogReport) -> list[str]:
 
     A finding without data is left out.
     """
-    found = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
+    sentences = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
     for tell in (_topics_finding, _how_soon):
-        if len(found) < MOST:
-            found += list(tell(report))
-    return found[:MOST]
+        if len(sentences) < MOST:
+            sentences += list(tell(report))
+    return sentences[:MOST]
 
 
 def _row(report: LogReport, table: str, **where: str) -> Row | None:
@@ -243,16 +243,16 @@ def _how_often(report: LogReport) -> Iterator[str]:
             "term of a group. This log shows nothing about how people add such terms."
         )
         return
-    told = (
+    text = (
         f"When people make a query more specific, they add a term of a group in {_with_interval(row, 'share')} of the "
         f"cases ({n.count(row['hits'])} of {n.count(row['n'])} reformulations)"
     )
     groups = [row for name in report.groups if (row := _row(report, "groups", group=name)) and row["share"] is not None]
     if groups:
         most = max(groups, key=lambda row: row["share"])
-        told += f". The group that they add most often is {most['group']}: {_with_interval(most, 'share')} of these "
-        told += "reformulations"
-    yield f"{told}."
+        text += f". The group that they add most often is {most['group']}: {_with_interval(most, 'share')} of these "
+        text += "reformulations"
+    yield f"{text}."
 
 
 def _what_changes(report: LogReport) -> Iterator[str]:
@@ -274,21 +274,21 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         else:
             more = "more" if ratio > 1 else "less"
             often = f"People click {more} often after they add a term of a group than before."
-        told = (
+        text = (
             f"{often} People click a result on {n.share(clicks['after'])} of the result pages after the reformulation, "
             f"and on {n.share(clicks['before'])} of the result pages before the reformulation "
             f"(ratio {_with_interval(clicks, 'ratio', 'number.2')})."
         )
-        yield f"{told} {absent}".rstrip()
+        yield f"{text} {absent}".rstrip()
     elif absent:
         yield absent
 
 
 def _topics_finding(report: LogReport) -> Iterator[str]:
     data = report.tables.get("topics")
-    known = None if data is None else data.drop_nulls("rate_low").filter(pl.col("rate_low") > 1)
-    if known is not None and known.height:
-        row = known.sort("rate", descending=True).to_dicts()[0]
+    frequent = None if data is None else data.drop_nulls("rate_low").filter(pl.col("rate_low") > 1)
+    if frequent is not None and frequent.height:
+        row = frequent.sort("rate", descending=True).to_dicts()[0]
         rate = _with_interval(row, "rate", "number.2")
         yield f"Terms of groups are added most to queries about {row['topic']}: {rate} times as often as on average."
 
@@ -343,8 +343,8 @@ def report_head(report: LogReport) -> list[Markup]:
         f"{kind}From {n.count(c['rows_read'])} rows of {n.count(c['users'])} users, by the word list "
         f"{report.settings['lexicon']}. In brackets: 95% intervals. None of this shows why people do so."
     )
-    told = tag("ol", *(tag("li", sentence) for sentence in findings(report)), class_="findings")
-    return [told, paragraph(read, kind="note")]
+    listed_findings = tag("ol", *(tag("li", sentence) for sentence in findings(report)), class_="findings")
+    return [listed_findings, paragraph(read, kind="note")]
 
 
 def report_sections(report: LogReport) -> list[Section]:
@@ -369,18 +369,18 @@ def _topics(report: LogReport) -> list[Markup]:
         "Dots: the share of a topic among the reformulations that add terms of a group, divided by the share of the "
         "topic among all searches of the log.",
     )
-    known = report.tables["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
-    rates = [Interval(*rate) for rate in known.select("rate", "rate_low", "rate_high").iter_rows()]
+    rated = report.tables["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
+    rates = [Interval(*rate) for rate in rated.select("rate", "rate_low", "rate_high").iter_rows()]
     drawn = dots(
-        about, known["topic"].to_list(), {"rate": rates}, "share among reformulations / share among all searches"
+        about, rated["topic"].to_list(), {"rate": rates}, "share among reformulations / share among all searches"
     )
     return [*_shown(report, "topics"), figure(drawn, about.title)]
 
 
 def _data(report: LogReport) -> list[Markup]:
-    told = [(label, n.count(report.counts[name])) for name, label in _COUNTS.items()]
-    told += [(name.replace("_", " "), str(value)) for name, value in report.settings.items() if value is not None]
-    body = [facts(told)]
+    pairs = [(label, n.count(report.counts[name])) for name, label in _COUNTS.items()]
+    pairs += [(name.replace("_", " "), str(value)) for name, value in report.settings.items() if value is not None]
+    body = [facts(pairs)]
     if report.rejected:
         head = [Column("reason", WORDS), Column("rows"), Column("examples", WORDS)]
         rows = [[why, n.count(hits), "; ".join(report.examples.get(why, []))] for why, hits in report.rejected.items()]

@@ -65,7 +65,7 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
     """The sources of a log: the given files, the files of the format in given folders, or a table in memory."""
     if isinstance(log, str | Path):
         log = [log]
-    if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
+    if not isinstance(log, Sequence) or any(not isinstance(item, str | Path) for item in log):
         return [_table_source(_in_memory(log), columns)]
     check_name("format", name, registry.names("log_format"), "⟨format⟩")
     form: LogFormat = registry.build("log_format", name, {})
@@ -86,9 +86,9 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
 def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None = None) -> LogSource:
     """The source for one file of a format."""
     size = path.stat().st_size
-    told = getattr(form, "expected_bytes", None)
+    estimate = getattr(form, "expected_bytes", None)
     packed = _UNPACKED if path.name.lower().endswith(".gz") else 1
-    expected = size * packed if told is None else told(path, columns)
+    expected = size * packed if estimate is None else estimate(path, columns)
     return LogSource(str(path), size, expected, lambda meter: form.read(SourceFile(path, meter), columns))
 
 
@@ -222,38 +222,38 @@ def read_log(
     key, meter = new_key(), Meter()
     size = sum(source.size for source in sources)
     workers = threads or machine.threads()
-    kept = LogCounts()
+    log = LogCounts()
     with ThreadPoolExecutor(workers) as pool, Parts(sum(source.expected for source in sources), folder) as parts:
         for number, source in enumerate(sources):
             rows = source.open(meter)
-            if kept.columns and rows.columns != kept.columns:
-                odd = ", ".join(sorted(rows.columns ^ kept.columns))
+            if log.columns and rows.columns != log.columns:
+                odd = ", ".join(sorted(rows.columns ^ log.columns))
                 raise DataError(
                     f"log {source.where}: expected the same columns as in {sources[0].where}; only one of these two "
                     f"files has the columns {odd}",
                     code="other-columns",
                     columns=odd,
                 )
-            kept.columns, kept.sessions_as_users = rows.columns, rows.sessions_as_users
+            log.columns, log.sessions_as_users = rows.columns, rows.sessions_as_users
             work = _reader(rows, key, source.where, parts, number, count is not None)
             for batch, split in in_order(pool, work, numbered(rows), workers + 1):
-                kept.rejected.merge(batch.rejected)
-                kept.counts["rows read"] += batch.rows
+                log.rejected.merge(batch.rejected)
+                log.counts["rows read"] += batch.rows
                 parts.add(split)
                 if progress:
                     progress(meter.done, size)
             meter.next_file()
-        if not kept.counts["rows read"]:
+        if not log.counts["rows read"]:
             raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and ⟨format⟩")
-        _walk_parts(pool, parts, how, kept, count, workers)
-    if kept.rejected.total and not kept.counts["rows"]:
-        reasons = sorted(kept.rejected.counts.items())
-        told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-        examples = [place for reason, _ in reasons for place in kept.rejected.examples.get(reason, [])]
+        _walk_parts(pool, parts, how, log, count, workers)
+    if log.rejected.total and not log.counts["rows"]:
+        reasons = sorted(log.rejected.counts.items())
+        reasons_listed = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+        examples = [place for reason, _ in reasons for place in log.rejected.examples.get(reason, [])]
         example = f" (for example {examples[0]})" if examples else ""
-        words = f"all rows were left out: {told}{example}; check ⟨format⟩ and ⟨columns⟩"
+        words = f"all rows were left out: {reasons_listed}{example}; check ⟨format⟩ and ⟨columns⟩"
         raise DataError(f"log {sources[0].where}: {words}", code="all-left-out", rejected=dict(reasons))
-    return kept
+    return log
 
 
 def numbered(rows: LogRows) -> Iterator[Any]:
@@ -287,11 +287,11 @@ def _reader(
     parse = parser(rows, key, where)
     # Clicked documents are of use only if the results are known.
     unused = {*(() if "results" in rows.columns else ("click_doc",)), *(() if texts else ("texts",))}
-    wanted = (rows.columns | {"user", "line", "click_rank"}) - unused
+    columns = (rows.columns | {"user", "line", "click_rank"}) - unused
 
     def work(block: Any) -> tuple[LogBatch, Any]:
         batch = parse(block)
-        table = batch.table.select([name for name in batch.table.column_names if name in wanted])
+        table = batch.table.select([name for name in batch.table.column_names if name in columns])
         # Make line numbers unique across files.
         lines = pc.add(table["line"], number * _FILE)
         return batch, parts.split(table.set_column(table.column_names.index("line"), "line", lines))

@@ -134,30 +134,30 @@ _LARGEST_RANK = 2**31 - 1
 
 
 def wanted_columns(
-    names: list[str], asked: Mapping[str, str] | None, where: str, roles: Sequence[str] = ROLES
+    names: list[str], chosen: Mapping[str, str] | None, where: str, roles: Sequence[str] = ROLES
 ) -> dict[str, str]:
     """The column for each part of a log: the one given in ``columns=``, or the column with the name of the part."""
-    asked = asked or {}
-    check_names("column of a log", asked, roles, "⟨columns⟩")
-    found = {role: asked.get(role, role) for role in roles if role in asked or role in names}
-    for role, name in found.items():
+    chosen = chosen or {}
+    check_names("column of a log", chosen, roles, "⟨columns⟩")
+    names_by_role = {role: chosen.get(role, role) for role in roles if role in chosen or role in names}
+    for role, name in names_by_role.items():
         if name not in names:
             raise DataError(f"{where}: expected a column {name}, found none; ⟨columns⟩ names {name!r} as the {role}")
-    lost = [role for role in ("time", "query") if role not in found]
-    if lost or not ({"user", "session"} & set(found)):
-        what = ", ".join(lost) or "user or session"
+    missing = [role for role in ("time", "query") if role not in names_by_role]
+    if missing or not ({"user", "session"} & set(names_by_role)):
+        what = ", ".join(missing) or "user or session"
         raise DataError(
             f"{where}: expected a column {what}, found {len(names)} columns; name the columns with ⟨columns⟩, as in "
             "user=UID,time=TS,query=Q"
         )
-    return found
+    return names_by_role
 
 
 def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch:
     """Convert rows with columns of LOG_COLUMNS, in any compatible types, to events. ``line`` is each row's number."""
     rejected = Rejected()
     columns = {name: raw[name].combine_chunks() for name in raw.column_names}
-    columns |= {name: one.cast(_VIEWS[one.type]) for name, one in columns.items() if one.type in _VIEWS}
+    columns |= {name: column.cast(_VIEWS[column.type]) for name, column in columns.items() if column.type in _VIEWS}
     good = np.ones(raw.num_rows, np.bool_)
     lines = columns["line"].to_numpy(zero_copy_only=False)
 
@@ -230,11 +230,11 @@ def _with_unranked(clicked: pa.Array, ranks: pa.Array | None) -> pa.Array:
     """Give the rank 0 to clicks without a rank. Their rank is looked up in the results later."""
     docs = list_sizes(clicked)
     ranks = pa.array([[]] * len(docs), LOG_COLUMNS["click_rank"]) if ranks is None else ranks
-    known = list_sizes(ranks)
-    lost = (known == 0) & (docs > 0)
-    sizes = np.where(lost, docs, known)
+    rank_counts = list_sizes(ranks)
+    unranked = (rank_counts == 0) & (docs > 0)
+    sizes = np.where(unranked, docs, rank_counts)
     values = np.zeros(int(sizes.sum()), np.int32)
-    values[np.repeat(~lost, sizes)] = ranks.flatten().to_numpy(zero_copy_only=False)
+    values[np.repeat(~unranked, sizes)] = ranks.flatten().to_numpy(zero_copy_only=False)
     return short_lists(sizes, pa.array(values))
 
 
@@ -251,8 +251,8 @@ def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
     lists = pa.types.is_list(LOG_COLUMNS[name])
     if lists and not _is_list(column.type):
         texts = _plain(column, name, where)
-        there = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
-        return short_lists(there.to_numpy(zero_copy_only=False), texts.filter(there))
+        filled = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
+        return short_lists(filled.to_numpy(zero_copy_only=False), texts.filter(filled))
     return _cast(column, LOG_COLUMNS[name], name, where) if lists else _plain(column, name, where)
 
 
@@ -320,10 +320,10 @@ def parse_times(texts: pl.Series) -> pl.Series:
     """The milliseconds since 1970 of each text; null if it is not a time. Surrounding spaces are ignored."""
     plain = texts.str.contains(_DATE_AND_CLOCK).fill_null(False)
     frame = pl.DataFrame({"text": texts, "plain": plain})
-    found = frame.select(
+    plain_times = frame.select(
         pl.when("plain").then("text").str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="ms")
     )
-    times = found.to_series().cast(pl.Int64)
+    times = plain_times.to_series().cast(pl.Int64)
     return times if plain.all() else times.scatter((~plain).arg_true(), _other_times(texts.filter(~plain)))
 
 
@@ -356,16 +356,16 @@ def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
     if _is_text(kind):
         read = parse_times(decoded(_series(column)))
         return read.fill_null(0).to_numpy(), read.is_not_null().to_numpy()
-    there = column.is_valid().to_numpy(zero_copy_only=False)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_timestamp(kind):
         times = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
-        return times, there & (np.abs(times) < _TOO_LATE)
+        return times, valid & (np.abs(times) < _TOO_LATE)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{where}: expected times as timestamps, texts or numbers, found {kind}")
     values = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
-    there = there & np.isfinite(values) & (np.abs(values) < _TOO_LATE)
-    values = np.where(there, values, 0.0)
-    return np.where(np.abs(values) >= _MILLISECONDS_FROM, values, values * 1000).astype(np.int64), there
+    valid = valid & np.isfinite(values) & (np.abs(values) < _TOO_LATE)
+    values = np.where(valid, values, 0.0)
+    return np.where(np.abs(values) >= _MILLISECONDS_FROM, values, values * 1000).astype(np.int64), valid
 
 
 def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
@@ -378,8 +378,8 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
         )  # fmt: skip
         column = ranks.to_series().to_arrow()
     if not _is_list(column.type):
-        there = column.is_valid()
-        column = short_lists(there.to_numpy(zero_copy_only=False), column.filter(there))
+        filled = column.is_valid()
+        column = short_lists(filled.to_numpy(zero_copy_only=False), column.filter(filled))
     if not pa.types.is_integer(column.type.value_type):
         raise DataError(f"{where}: expected click ranks as whole numbers, found {column.type.value_type}")
     ranks = column.flatten().fill_null(0).to_numpy(zero_copy_only=False)

@@ -66,14 +66,14 @@ def load_topics(path: Path | None = None) -> SeedWords:
         raise DataError(f"topics {where}: the file cannot be read ({error.strerror or error})") from None
     except (UnicodeDecodeError, ValueError) as error:
         raise DataError(f"topics {where}: not valid TOML in UTF-8 ({str(error).splitlines()[0]})") from None
-    found = data.get("topics")
-    good = isinstance(found, dict) and found and all(
-        isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in found.values()
+    topics = data.get("topics")
+    good = isinstance(topics, dict) and topics and all(
+        isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in topics.values()
     )  # fmt: skip
-    if not good or not isinstance(found, dict):
+    if not good or not isinstance(topics, dict):
         words = f"topics {where}: expected a table [topics] with lists of words, such as health = ['doctor']"
         raise DataError(words, code="no-topics")
-    return SeedWords(found, str(data.get("name", where.stem)))
+    return SeedWords(topics, str(data.get("name", where.stem)))
 
 
 def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[str]) -> pl.DataFrame:
@@ -84,27 +84,27 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
     searches = sum(log.values())
     rows = []
     for topic in sorted(log, key=lambda name: (-log[name], name)):
-        here = events.filter(pl.col("topic") == topic)
+        of_topic = events.filter(pl.col("topic") == topic)
         row: dict[str, Any] = {"topic": topic, "searches": log[topic], "log_share": log[topic] / searches}
-        row |= {"n": here.height, **_rate(events, topic, log[topic], searches).cells("rate", own=True)}
+        row |= {"n": of_topic.height, **_rate(events, topic, log[topic], searches).cells("rate", own=True)}
         if "entry" in events.columns:
-            known = here.filter(pl.col("entry") != "")
-            row |= share((known["entry"] == "recommended").to_numpy(), known["user"].to_numpy()).cells(
+            entered = of_topic.filter(pl.col("entry") != "")
+            row |= share((entered["entry"] == "recommended").to_numpy(), entered["user"].to_numpy()).cells(
                 "recommended", own=True
             )
-        one = here.filter(pl.col("group") != SEVERAL)
+        single = of_topic.filter(pl.col("group") != SEVERAL)
         for group in groups:
-            found = share((one["group"] == group).to_numpy(), one["user"].to_numpy())
-            row |= found.cells(f"share_{group}", own=True)
+            estimate = share((single["group"] == group).to_numpy(), single["user"].to_numpy())
+            row |= estimate.cells(f"share_{group}", own=True)
         rows.append(row)
     return frame_of(rows).sort("rate", descending=True, nulls_last=True, maintain_order=True)
 
 
 def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
     """Share of the reformulations divided by share of the log. The interval covers the uncertainty of both shares."""
-    found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
-    if not searches or not found.n or found.value == 0:
-        high = found.high / (searches / total) if searches and found.n else float("nan")
-        return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)
-    half = max(found.value - found.low, found.high - found.value) / (Z * found.value)
-    return ratio_of(found.value / (searches / total), half**2 + 1 / searches - 1 / total, found.n)
+    estimate = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
+    if not searches or not estimate.n or estimate.value == 0:
+        high = estimate.high / (searches / total) if searches and estimate.n else float("nan")
+        return Estimate(0.0 if estimate.n else float("nan"), 0.0 if estimate.n else float("nan"), high, estimate.n)
+    half = max(estimate.value - estimate.low, estimate.high - estimate.value) / (Z * estimate.value)
+    return ratio_of(estimate.value / (searches / total), half**2 + 1 / searches - 1 / total, estimate.n)

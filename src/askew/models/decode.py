@@ -60,7 +60,7 @@ class Llama:
         import torch
 
         config, inner = model.config, model.model
-        weights = sum(one.numel() for one in model.parameters())
+        weights = sum(parameter.numel() for parameter in model.parameters())
         self.device, self.dtype = model.device, dtype or fast_dtype(model.device, weights)
         self._heads, self._shared = config.num_attention_heads, config.num_key_value_heads
         self._size = inner.layers[0].self_attn.head_dim
@@ -87,7 +87,7 @@ class Llama:
         read = torch.cat([query, key, attention.v_proj.weight.float()])
         gates = torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
         norms = (layer.input_layernorm.weight.detach().float(), layer.post_attention_layernorm.weight.detach().float())
-        linears = [_linear(one, self.dtype) for one in (read, attention.o_proj.weight, gates, mlp.down_proj.weight)]
+        linears = [_linear(part, self.dtype) for part in (read, attention.o_proj.weight, gates, mlp.down_proj.weight)]
         return (*norms, *linears)
 
     def memory(self, texts: int, columns: int) -> Memory:
@@ -122,12 +122,12 @@ class Llama:
         width, rotated = state.shape[-1:], self._heads + self._shared
         mask = mask.to(memory.keys.dtype)
         for i, (before, after, read, out, gates, down) in enumerate(self._layers):
-            found = read(rms_norm(state, width, before, self._eps)).float().view(texts, count, -1, self._size)
-            pairs = torch.view_as_complex(found[:, :, :rotated].reshape(texts, count, rotated, -1, 2)) * turns
+            projected = read(rms_norm(state, width, before, self._eps)).float().view(texts, count, -1, self._size)
+            pairs = torch.view_as_complex(projected[:, :, :rotated].reshape(texts, count, rotated, -1, 2)) * turns
             turned = torch.view_as_real(pairs).flatten(-2).transpose(1, 2)
             keys, values = memory.keys[i], memory.values[i]
             keys[:, :, start:end] = turned[:, self._heads :]
-            values[:, :, start:end] = found[:, :, rotated:].transpose(1, 2)
+            values[:, :, start:end] = projected[:, :, rotated:].transpose(1, 2)
             query = turned[:, : self._heads].to(keys.dtype)
             seen = scaled_dot_product_attention(
                 query, keys[:, :, :end], values[:, :, :end], attn_mask=mask, scale=1.0, enable_gqa=True
@@ -252,7 +252,7 @@ def decode(
         starts.append(longest + len(ending))
     owner, columns = torch.tensor(owners, device=device), len(owners)
     memory = network.memory(len(prefixes), columns + rows * how.max_new_tokens)
-    widths = [longest - len(one) for one in prefixes]
+    widths = [longest - len(prefix) for prefix in prefixes]
     padding = torch.tensor(widths, device=device).unsqueeze(-1) if any(widths) else None
 
     def seen_by(ending: Any) -> Any:
@@ -275,7 +275,9 @@ def decode(
         mask = torch.zeros(visible.shape, device=device).masked_fill_(~visible, -torch.inf)
         return mask if padding is None else mask.unsqueeze(1)
 
-    tokens = torch.tensor([[*[0] * (longest - len(one)), *one, *(t for e in endings for t in e)] for one in prefixes])
+    tokens = torch.tensor(
+        [[*[0] * (longest - len(text)), *text, *(t for e in endings for t in e)] for text in prefixes]
+    )
     order = torch.arange(columns, device=device)
     visible = seen_by(owner) & (order <= order.unsqueeze(-1))
     logits = network.read(
@@ -291,13 +293,13 @@ def decode(
     live = list(range(rows))
     for step in range(how.max_new_tokens):
         chosen = choose(logits.flatten(0, 1), drawn[step][:, live].flatten(), how, stops, step).view(-1, len(live))
-        for texts, is_open, found in zip(written, open_rows, chosen.tolist(), strict=True):
-            append_tokens(texts, is_open, live, found, stops)
-        kept = [i for i, row in enumerate(live) if any(one[row] for one in open_rows)]
-        if not kept or step + 1 == how.max_new_tokens:
+        for texts, is_open, row_tokens in zip(written, open_rows, chosen.tolist(), strict=True):
+            append_tokens(texts, is_open, live, row_tokens, stops)
+        rest = [i for i, row in enumerate(live) if any(is_open[row] for is_open in open_rows)]
+        if not rest or step + 1 == how.max_new_tokens:
             break
-        if len(kept) < len(live):
-            live, chosen, seen, positions = [live[i] for i in kept], chosen[:, kept], seen[kept], positions[kept]
+        if len(rest) < len(live):
+            live, chosen, seen, positions = [live[i] for i in rest], chosen[:, rest], seen[rest], positions[rest]
         seen = torch.cat([seen, torch.eye(len(live), dtype=torch.bool, device=device)], dim=1)
         logits = network.read(chosen, positions_of(positions), mask_of(seen), memory)
         positions = positions + 1

@@ -31,8 +31,8 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
     import sentence_transformers
 
     no_bars()
-    made = getattr(sentence_transformers, _CLASSES[kind], None)
-    if made is None:
+    model_class = getattr(sentence_transformers, _CLASSES[kind], None)
+    if model_class is None:
         raise ConfigError(
             f"a model of kind {kind!r} needs a newer sentence-transformers: "
             f"the installed version has no {_CLASSES[kind]}"
@@ -41,18 +41,18 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
     modules = _bare_multivector(place) if kind == "multivector" else None
     try:
         if modules is not None:
-            model = made(modules=modules, device=device)
+            model = model_class(modules=modules, device=device)
         else:
-            model = made(place, revision=revision, device=device, trust_remote_code=False)
+            model = model_class(place, revision=revision, device=device, trust_remote_code=False)
     except LOADING as error:
         raise cannot_load(name, kind, error) from error
-    wanted = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
-    config = getattr(model.transformers_model, "config", None) if wanted else None
+    endings = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
+    config = getattr(model.transformers_model, "config", None) if endings else None
     made_for = getattr(config, "architectures", None) or []
-    if wanted and made_for and not any(end in one for one in made_for for end in wanted):
+    if endings and made_for and not any(end in architecture for architecture in made_for for end in endings):
         # A new head would have random weights.
         raise ConfigError(
-            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}. "
+            f"model {name!r}: expected a {kind} model ({' or '.join(endings)}), found {', '.join(made_for)}. "
             "This model has no trained head, so it would rank at random; choose another model, or train this model"
         )
     model.eval()

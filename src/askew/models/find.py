@@ -29,13 +29,13 @@ def halving(model: Any, batch_size: int, work: Callable[[int], Made]) -> Made:
     size = first = min(batch_size, _FITS.get(model, batch_size))
     while True:
         try:
-            made = work(size)
+            result = work(size)
         except RuntimeError as error:
             _refuse_other(error, size)
         else:
             if size < first:
                 _FITS[model] = size
-            return made
+            return result
         size //= 2
 
 
@@ -101,11 +101,11 @@ def has_smollm() -> bool:
     return all(map(find_spec, (*_SMOLLM_LIBRARIES, SMOLLM_PACKAGE)))
 
 
-def best_device(given: str | None) -> str:
+def best_device(device: str | None) -> str:
     """The given device; by default the GPU if there is one, else the CPU."""
     import torch
 
-    return given or ("cuda" if torch.cuda.is_available() else "cpu")
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def no_bars() -> None:
@@ -175,8 +175,8 @@ def identify(name: str, revision: str | None = None) -> str:
             with suppress(ImportError, ValueError):
                 from huggingface_hub import try_to_load_from_cache
 
-                found = try_to_load_from_cache(locate(name), "config.json")
-                commit = Path(found).parent.name[:12] if isinstance(found, str) else commit
+                cached = try_to_load_from_cache(locate(name), "config.json")
+                commit = Path(cached).parent.name[:12] if isinstance(cached, str) else commit
         return f"{locate(name)}@{commit}"
     sha = hashlib.sha256()
     for file in sorted(p for p in place.rglob("*") if p.is_file() and p.suffix in _WEIGHTS and p.name not in _NOTES):

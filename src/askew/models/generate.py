@@ -51,7 +51,7 @@ def read_llama(path: Path) -> Any:
 
     try:
         reader = GGUFReader(path)
-        settings = {name: found.parts[found.data[0]][0].item() for name, found in reader.fields.items() if found.data}
+        settings = {name: entry.parts[entry.data[0]][0].item() for name, entry in reader.fields.items() if entry.data}
         heads, shared = settings["llama.attention.head_count"], settings["llama.attention.head_count_kv"]
         config = LlamaConfig(
             vocab_size=settings["llama.vocab_size"], hidden_size=settings["llama.embedding_length"],
@@ -61,8 +61,8 @@ def read_llama(path: Path) -> Any:
             rms_norm_eps=settings["llama.attention.layer_norm_rms_epsilon"],
             rope_parameters={"rope_type": "default", "rope_theta": settings["llama.rope.freq_base"]},
             tie_word_embeddings=all(tensor.name != "output.weight" for tensor in reader.tensors),
-            **{f"{one}_token_id": settings.get(f"tokenizer.ggml.{name}_token_id")
-               for one, name in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))},
+            **{f"{token}_token_id": settings.get(f"tokenizer.ggml.{name}_token_id")
+               for token, name in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))},
         )  # fmt: skip
         state = {}
         for tensor in reader.tensors:
@@ -113,8 +113,8 @@ class Generator:
         if not tokens:
             return []
         count_model_calls(count)
-        (found,) = self._write([tokens], [[]], count, [seed], how, Stops(self._ends))
-        return [text.strip() for text in self._texts(found)]
+        (written,) = self._write([tokens], [[]], count, [seed], how, Stops(self._ends))
+        return [text.strip() for text in self._texts(written)]
 
     def sample_kinds_many(
         self, prefixes: Sequence[str], endings: Sequence[str], count: int, seeds: Sequence[int], how: Sampling
@@ -143,10 +143,10 @@ class Generator:
                 code="unequal-lengths",
             )
         count_model_calls(len(prefixes) * len(endings) * count)
-        ends = [self._tokens(one, self.most_tokens // 2) for one in endings]
+        ends = [self._tokens(ending, self.most_tokens // 2) for ending in endings]
         most = self.most_tokens - max(map(len, ends))
-        shown = [self._tokens(one, most) for one in prefixes]
-        made: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
+        shown = [self._tokens(prefix, most) for prefix in prefixes]
+        texts: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
         for rows in self._batches(shown, len(endings) * count):
 
             def write(some: Sequence[int]) -> list[list[list[int]]]:
@@ -155,8 +155,8 @@ class Generator:
 
             for i, tokens in zip(rows, halved(rows, write), strict=True):
                 lines = [text.partition("\n")[0].strip() for text in self._texts(tokens)]
-                made[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
-        return made
+                texts[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
+        return texts
 
     def _tokens(self, text: str, most: int) -> list[int]:
         cut = self.tokenizer(text, truncation=True, max_length=most, add_special_tokens=self.is_seq2seq)
@@ -184,11 +184,11 @@ class Generator:
             # Any other model of transformers: each prompt is read once, and its samples are decoded together.
             write = _write_seq2seq if self.is_seq2seq else _write_causal
             written: list[list[list[int]]] = [[] for _ in prefixes]
-            for found, prefix, seed in zip(written, prefixes, seeds, strict=True):
+            for texts, prefix, seed in zip(written, prefixes, seeds, strict=True):
                 drawn = noise(seed, len(endings) * count, how)
                 for j, ending in enumerate(endings):
                     prompt = torch.tensor([[*prefix, *ending]], device=self.model.device)
-                    found.extend(write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops))
+                    texts.extend(write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops))
             return written
 
     def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
@@ -205,14 +205,14 @@ class Generator:
                     language=target,
                 )
             options["forced_bos_token_id"] = token
-        return [found for (found,) in self.search(texts, beams, 1, **options)]
+        return [line for (line,) in self.search(texts, beams, 1, **options)]
 
     def search(self, texts: Sequence[str], beams: int, count: int, **options: Any) -> list[list[str]]:
         """The ``count`` likeliest texts for each prompt by beam search, the most likely one first."""
         import torch
 
         count_model_calls(len(texts) * count)
-        made = []
+        outputs = []
         for text in texts:  # one by one: padding would change the last digits of scores, and so sometimes the text
             encoded = self.tokenizer(
                 text, return_tensors="pt", truncation=True, max_length=self.most_tokens,
@@ -225,8 +225,8 @@ class Generator:
                     **options,
                 )  # fmt: skip
             lines = self.tokenizer.batch_decode(rows[:, start:], skip_special_tokens=True)
-            made.append([line.strip() for line in lines])
-        return made
+            outputs.append([line.strip() for line in lines])
+        return outputs
 
     @cached_property
     def _network(self) -> Llama | None:
@@ -236,12 +236,12 @@ class Generator:
     @cached_property
     def _ends(self) -> frozenset[int]:
         """The tokens that end a text: all special tokens except the one for unknown words."""
-        return frozenset(int(one) for one in self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        return frozenset(int(token) for token in self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
 
     @cached_property
     def _breaks(self) -> frozenset[int]:
         """The tokens that contain a line break, in the spellings of the common tokenizers."""
-        near = [i for token, i in self.tokenizer.get_vocab().items() if any(one in token for one in _LINE_BREAKS)]
+        near = [i for token, i in self.tokenizer.get_vocab().items() if any(mark in token for mark in _LINE_BREAKS)]
         return frozenset(i for i in near if "\n" in self.tokenizer.decode([i]))
 
 
@@ -296,11 +296,11 @@ def find_adapter(name: str) -> Path:
     if not (folder / "adapter_config.json").exists():
         shipped = sorted(path.parent for path in ADAPTERS.glob("*/adapter_config.json"))
         # An adapter with a head is a judge and does not generate texts.
-        known = ", ".join(one.name for one in shipped if not (one / "head.safetensors").exists())
+        names = ", ".join(place.name for place in shipped if not (place / "head.safetensors").exists())
         raise ConfigError(
-            f"adapter {name!r}: expected a folder with adapter_config.json, or one of {known}",
+            f"adapter {name!r}: expected a folder with adapter_config.json, or one of {names}",
             code="no-adapter",
-            known=known,
+            known=names,
         )
     return folder
 
@@ -324,8 +324,8 @@ def open_generator(
         need_smollm(f"the model {name!r}")
         model, tokenizer = _open_smollm()
     else:
-        made = "AutoModelForSeq2SeqLM" if kind == "seq2seq" else "AutoModelForCausalLM"
-        tokenizer, model = load_parts(name, kind, "AutoTokenizer", made, extra="lm", revision=revision)
+        model_class = "AutoModelForSeq2SeqLM" if kind == "seq2seq" else "AutoModelForCausalLM"
+        tokenizer, model = load_parts(name, kind, "AutoTokenizer", model_class, extra="lm", revision=revision)
     if adapter is not None:
         need("peft", f"the adapter {adapter!r}", "lm")
         from peft import PeftModel
@@ -336,8 +336,8 @@ def open_generator(
             raise cannot_load(name, kind, error) from error
     model.eval()
     longest = int(getattr(model.config, "max_position_embeddings", 512) or 512)
-    known = SMOLLM if name == SMOLLM else identify(name, revision)
-    label = known if adapter is None else f"{known}+{identify(str(find_adapter(adapter)))}"
+    model_id = SMOLLM if name == SMOLLM else identify(name, revision)
+    label = model_id if adapter is None else f"{model_id}+{identify(str(find_adapter(adapter)))}"
     return Generator(label, model.to(best_device(device)), tokenizer, kind == "seq2seq", min(longest, 512))
 
 

@@ -66,12 +66,12 @@ class PairJudge:
     def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float64]:
         """A row for each pair, a column for each output."""
         count_model_calls(len(originals))
-        found = np.zeros((len(originals), len(OUTPUTS)))
+        logits = np.zeros((len(originals), len(OUTPUTS)))
         at_once = _PASSES_ON_GPU if self._network.device.type == "cuda" else 1
         passes = self._passes(originals, candidates)
         while some := list(islice(passes, at_once)):
-            self._judge(some, found)
-        return found
+            self._judge(some, logits)
+        return logits
 
     def _passes(self, originals: Sequence[str], candidates: Sequence[str]) -> Iterator[_Pass]:
         """The pairs, divided into passes; pairs of the same query are adjacent."""
@@ -96,9 +96,9 @@ class PairJudge:
         if current.columns:
             yield current
 
-    def _judge(self, passes: Sequence[_Pass], found: npt.NDArray[np.float64]) -> None:
-        device, width = self._network.device, max(len(one.columns) for one in passes)
-        padded = [[*one.columns, *[_PADDING] * (width - len(one.columns))] for one in passes]
+    def _judge(self, passes: Sequence[_Pass], logits: npt.NDArray[np.float64]) -> None:
+        device, width = self._network.device, max(len(judged.columns) for judged in passes)
+        padded = [[*judged.columns, *[_PADDING] * (width - len(judged.columns))] for judged in passes]
         tokens, positions, group, text = torch.tensor(padded, device=device).unbind(-1)
         order = torch.arange(width, device=device)
         same_group = group.unsqueeze(-1) == group.unsqueeze(1)
@@ -108,8 +108,8 @@ class PairJudge:
         with torch.inference_mode():
             memory = self._network.memory(len(passes), width)
             states = self._network.states(tokens, positions, mask, memory)
-            for at, one in enumerate(passes):
-                found[one.rows] = self._head(states[at, one.last].float()).double().cpu().numpy()
+            for at, judged in enumerate(passes):
+                logits[judged.rows] = self._head(states[at, judged.last].float()).double().cpu().numpy()
 
 
 class _Pass:
@@ -128,9 +128,9 @@ class _Pass:
 
 def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None) -> PairJudge:
     """Load a judge from a folder with an adapter and a head. By default it uses the GPU if there is one."""
-    made = open_generator(model, "causal", str(folder), None, device)
+    generator = open_generator(model, "causal", str(folder), None, device)
     try:
-        head = _read_head(folder / HEAD, made.model.config.hidden_size)
+        head = _read_head(folder / HEAD, generator.model.config.hidden_size)
     except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(
@@ -140,12 +140,12 @@ def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None
             file=HEAD,
         ) from None
     # In 32 bits: in 16 bits, the second digit of a probability would depend on the other pairs of the pass.
-    return PairJudge(Llama(made.model, torch.float32), made.tokenizer, head)
+    return PairJudge(Llama(generator.model, torch.float32), generator.tokenizer, head)
 
 
 def _read_head(file: Path, width: int) -> nn.Module:
-    weights = {name: one.float() for name, one in load_file(file).items()}
-    if not all(torch.isfinite(one).all() for one in weights.values()):
+    weights = {name: weight.float() for name, weight in load_file(file).items()}
+    if not all(torch.isfinite(weight).all() for weight in weights.values()):
         raise ValueError("not all weights are finite numbers")
     head: nn.Module = make_head(width, len(weights["1.weight"]), len(OUTPUTS), 0.1)
     head.load_state_dict(weights)

@@ -41,40 +41,40 @@ def encode_pairs(
     key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
     file = cache / f"{layout}-{key}.npy" if cache is not None else None
     if file is not None and file.is_file():
-        kept: Vectors = np.load(file, allow_pickle=False)
-        return kept
+        stored: Vectors = np.load(file, allow_pickle=False)
+        return stored
     encoder, tokenizer = open_encoder(model, device)
     if layout == "joint":
         rows = [
             _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
             for at in range(0, len(queries), _BATCH)
         ]
-        made = np.concatenate(rows).astype(np.float32)
+        features = np.concatenate(rows).astype(np.float32)
     else:
-        made = combine(*(_means(encoder, tokenizer, texts) for texts in (queries, documents)))
+        features = combine(*(_means(encoder, tokenizer, texts) for texts in (queries, documents)))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".part.npy")
-        np.save(unfinished, made, allow_pickle=False)
+        np.save(unfinished, features, allow_pickle=False)
         unfinished.replace(file)
-    return made
+    return features
 
 
-def combine(left: Vectors, right: Vectors) -> Vectors:
+def combine(queries: Vectors, right: Vectors) -> Vectors:
     """The features of pairs of unit vectors, scaled to a standard deviation of about one."""
-    width = np.sqrt(left.shape[1])
-    products = left * right
+    width = np.sqrt(queries.shape[1])
+    products = queries * right
     return np.hstack([products * width, products.sum(1, keepdims=True) * width / 4]).astype(np.float32)
 
 
 def _means(encoder: Any, tokenizer: Any, texts: Sequence[str]) -> Vectors:
     """The unit vector of each text; each distinct text is encoded once."""
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    found = []
+    parts = []
     for at in range(0, len(distinct), _BATCH):
         states, mask = _states(encoder, tokenizer, distinct[at : at + _BATCH])
-        found.append((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
-    vectors = np.concatenate(found)
+        parts.append((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
+    vectors = np.concatenate(parts)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     places = {text: row for row, text in enumerate(distinct)}
     return vectors[[places[text] for text in texts]].astype(np.float32)
@@ -132,7 +132,7 @@ def read_head(folder: Path) -> RelevanceHead:
         facts = json.loads(file.read_text(encoding="utf-8"))
         return RelevanceHead(
             str(facts["model"]), str(facts["layout"]), bool(facts["with_title"]),
-            tuple(float(one) for one in facts["weights"]), float(facts["bias"]),
+            tuple(float(weight) for weight in facts["weights"]), float(facts["bias"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}"

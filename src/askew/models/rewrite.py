@@ -36,8 +36,8 @@ class TextRewriter:
         if tokenizer.pad_token_id is None:
             options["pad_token_id"] = tokenizer.eos_token_id
         shown = [shown_to(self.kind, text, self.prefix) for text in texts]
-        found = self.writer.search(shown, beams, beams, **options)
-        return [[line.partition("\n")[0] for line in lines] for lines in found]  # a query is one line
+        outputs = self.writer.search(shown, beams, beams, **options)
+        return [[line.partition("\n")[0] for line in lines] for lines in outputs]  # a query is one line
 
 
 def write_about(folder: Path, about: Mapping[str, Any]) -> None:
@@ -51,10 +51,10 @@ def read_about(folder: str) -> dict[str, Any]:
     file = Path(folder) / ABOUT
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
-        known = about["form"] == _FORM and about["kind"] in KINDS
+        is_known = about["form"] == _FORM and about["kind"] in KINDS
     except (OSError, ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+        is_known = False
+    if not is_known:
         raise ConfigError(f"rewriter {folder!r}: expected a folder with {ABOUT}, written by 'askew train rewriter'")
     return dict(about)
 

@@ -52,13 +52,13 @@ class Axis:
 
 def axis(label: str, values: Iterable[float], zero: bool = False, most: int = 6) -> Axis:
     """An axis that includes all values and begins and ends at a round number; with ``zero`` it also includes zero."""
-    found = [*values, *([0.0] if zero else [])]
-    if not all(map(math.isfinite, found)):
+    included = [*values, *([0.0] if zero else [])]
+    if not all(map(math.isfinite, included)):
         raise DataError(
             f"chart, {label!r}: expected finite numbers, found infinite or missing numbers; leave these numbers out "
             "and say how many were left out"
         )
-    low, high = (min(found), max(found)) if found else (0.0, 1.0)
+    low, high = (min(included), max(included)) if included else (0.0, 1.0)
     # Values that differ only by the rounding error count as one value.
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = (low - abs(low) / 2, high + abs(high) / 2) if low else (0.0, 1.0)
@@ -237,10 +237,10 @@ def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) ->
 
 def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:
     """The plot area of a chart with two numeric axes, with room above it for the label of the y axis."""
-    left = max(text_width(words) for _, words in y.ticks) + _GAP + 2
+    x_start = max(text_width(words) for _, words in y.ticks) + _GAP + 2
     right = WIDTH - max(_GAP, text_width(x.ticks[-1][1]) / 2 + 2)
     upper, lower = top + LINE * 1.6, top + LINE * 1.6 + height
-    return Plot(left, upper, right, lower, Scale(x.low, x.high, left, right), Scale(y.low, y.high, lower, upper))
+    return Plot(x_start, upper, right, lower, Scale(x.low, x.high, x_start, right), Scale(y.low, y.high, lower, upper))
 
 
 def numeric_frame(plot: Plot, x: Axis, y: Axis) -> Markup:
@@ -303,37 +303,39 @@ def heat_map(about: About, headings: Sequence[Heading], values: Floats, what: st
     Lines separate groups. A NaN is gray and is marked as undefined.
     """
     size, cell = len(headings), 30.0 if len(headings) <= 30 else 14.0
-    names = [shortened(one.name, _LONGEST) for one in headings]
-    left = max(text_width(name, _LETTER_SIZE) for name in names) + 12
-    above = max(text_width(one.short, _LETTER_SIZE) for one in headings)
-    slanted = max(len(one.short) for one in headings) > 4
+    names = [shortened(heading.name, _LONGEST) for heading in headings]
+    margin = max(text_width(name, _LETTER_SIZE) for name in names) + 12
+    above = max(text_width(heading.short, _LETTER_SIZE) for heading in headings)
+    slanted = max(len(heading.short) for heading in headings) > 4
     top = _LEGEND_HEIGHT + (0.9 if slanted else 1.05) * above + 10
     parts = [_legend(what)]
-    for place, (one, name) in enumerate(zip(headings, names, strict=True)):
+    for place, (head, name) in enumerate(zip(headings, names, strict=True)):
         middle = (place + 0.5) * cell
-        parts.append(text(left - 6, top + middle + 4, name, "end", _LETTER_SIZE))
-        x, y = left + middle + 4, top - 6
+        parts.append(text(margin - 6, top + middle + 4, name, "end", _LETTER_SIZE))
+        x, y = margin + middle + 4, top - 6
         turned = f"rotate({-60 if slanted else -90} {number(x)} {number(y)})"
-        parts.append(tag("text", one.short, x=x, y=y, font_size=_LETTER_SIZE, transform=turned, class_="ink", fill=INK))
+        parts.append(
+            tag("text", head.short, x=x, y=y, font_size=_LETTER_SIZE, transform=turned, class_="ink", fill=INK)
+        )
     for row in range(size):
-        parts += [_cell(headings, values, row, column, left, top, cell) for column in range(size)]
+        parts += [_cell(headings, values, row, column, margin, top, cell) for column in range(size)]
     for place in range(1, size):
         if headings[place].group != headings[place - 1].group:
-            x, y = left + place * cell, top + place * cell
-            parts += [line(2, y, left + size * cell, y, False), line(x, top, x, top + size * cell, False)]
+            x, y = margin + place * cell, top + place * cell
+            parts += [line(2, y, margin + size * cell, y, False), line(x, top, x, top + size * cell, False)]
     # Names over the columns are slanted to the right.
     legend_width = _LEGEND_LEFT + 8.0 * _LEGEND_STEPS + 10 + max(text_width(what, FONT_SIZE), 120)
-    width = max(left + size * cell + 8 + 0.5 * above, legend_width)
+    width = max(margin + size * cell + 8 + 0.5 * above, legend_width)
     return picture(about, width, top + size * cell + 8, *parts)
 
 
 def _cell(
-    headings: Sequence[Heading], values: Floats, row: int, column: int, left: float, top: float, cell: float
+    headings: Sequence[Heading], values: Floats, row: int, column: int, margin: float, top: float, cell: float
 ) -> Markup:
     value = float(values[row, column])
-    said = UNDEFINED if math.isnan(value) else mean(value, 2)
-    x, y = left + column * cell, top + row * cell
-    title = tag("title", f"{headings[row].name} / {headings[column].name}: {said}")
+    words = UNDEFINED if math.isnan(value) else mean(value, 2)
+    x, y = margin + column * cell, top + row * cell
+    title = tag("title", f"{headings[row].name} / {headings[column].name}: {words}")
     box = tag("rect", title, x=x, y=y, width=cell - 1, height=cell - 1, fill=color_of(value))
     if cell < 2 * _LETTER_SIZE:
         return box
@@ -398,7 +400,7 @@ class Interval:
 
     def ends(self) -> list[float]:
         """The value and the ends of its interval."""
-        return [one for one in (self.value, self.low, self.high) if one is not None]
+        return [end for end in (self.value, self.low, self.high) if end is not None]
 
 
 @dataclass(frozen=True)
@@ -437,15 +439,15 @@ class Band:
 
 def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interval | None]], label: str) -> Markup:
     """A dot with its interval for each row and series; for None, no dot is drawn."""
-    found = [end for column in series.values() for one in column if one is not None for end in one.ends()]
-    along = axis(label, found, zero=True)
+    values = [end for column in series.values() for dot in column if dot is not None for end in dot.ends()]
+    along = axis(label, values, zero=True)
     head, top = legend(_keys(list(series)), 2.0)
     high = 15.0 * len(series) + 8
-    left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
+    margin = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
     right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2)
     upper, lower = top + 6, top + 6 + high * len(rows)
-    scales = Scale(along.low, along.high, left, right), Scale(len(rows) or 1, 0, lower, upper)
-    plot = Plot(left, upper, right, lower, *scales)
+    scales = Scale(along.low, along.high, margin, right), Scale(len(rows) or 1, 0, lower, upper)
+    plot = Plot(margin, upper, right, lower, *scales)
     parts = [below(plot, along, grid=True)]
     for row, name in enumerate(rows):
         middle = plot.top + (row + 0.5) * high + 4
@@ -498,14 +500,14 @@ def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
     n = len(ranked)
     steps = min(n, COLUMNS)
     picked = np.round(np.linspace(0, n - 1, steps)).astype(np.int64)
-    there = np.flatnonzero(part[picked])
-    if not len(there):
+    steps_in_part = np.flatnonzero(part[picked])
+    if not len(steps_in_part):
         return ""
     edges = plot.x.places(np.linspace(0, n, steps + 1))
     heights = plot.y.places(ranked[picked])
     zero = number(plot.y(0))
-    path = [f"M{number(edges[there[0]])} {zero}"]
-    for i in there.tolist():
+    path = [f"M{number(edges[steps_in_part[0]])} {zero}"]
+    for i in steps_in_part.tolist():
         path.append(f"V{number(round(float(heights[i]), 1))}H{number(round(float(edges[i + 1]), 1))}")
     return "".join([*path, f"V{zero}Z"])
 
@@ -519,15 +521,15 @@ def scatter(
 
     ``room`` has further values that the x axis and the y axis must include, so that several charts have equal axes.
     """
-    wide, high = (np.asarray(one, np.float64) for one in room)
-    along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines), wide]), zero)
-    ends = [end for one in bands for end in (one.low, one.high)]
-    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines), *ends, high]), zero)
-    keys = _keys([one.name for one in groups], alone=bool(lines))
+    wide, high = (np.asarray(values, np.float64) for values in room)
+    along = axis(x_label, extent([*(series.x for series in groups), *(one.x for one in lines), wide]), zero)
+    ends = [end for band in bands for end in (band.low, band.high)]
+    upright = axis(y_label, extent([*(series.y for series in groups), *(one.y for one in lines), *ends, high]), zero)
+    keys = _keys([group.name for group in groups], alone=bool(lines))
     head, top = legend([*keys, *_line_keys(lines)], 2.0)
     plot = numeric_plot(along, upright, height, top)
-    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_band(plot, one) for one in bands)]
-    parts += [_path(plot, one) for one in lines]
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_band(plot, band) for band in bands)]
+    parts += [_path(plot, line_series) for line_series in lines]
     spots: list[tuple[float, float]] = []
     names: list[str] = []
     for place, group in enumerate(groups):
@@ -547,42 +549,45 @@ def steps(
 
     ``room`` has further values that the x axis must include, so that charts can be compared.
     """
-    lines = [thinned(one) for one in lines]
-    along = axis(x_label, [*extent([one.x for one in lines]), *room])
-    upright = axis(y_label, extent([one.y for one in lines]), zero=True)
+    lines = [thinned(curve) for curve in lines]
+    along = axis(x_label, [*extent([curve.x for curve in lines]), *room])
+    upright = axis(y_label, extent([curve.y for curve in lines]), zero=True)
     head, top = legend(_line_keys(lines), 2.0)
     plot = numeric_plot(along, upright, height, top)
-    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_path(plot, one, stepped=True) for one in lines)]
+    parts = [
+        numeric_frame(plot, along, upright),
+        *zero_lines(plot),
+        *(_path(plot, curve, stepped=True) for curve in lines),
+    ]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
 
 
-def thinned(one: Line, most: int = COLUMNS) -> Line:
+def thinned(curve: Line, most: int = COLUMNS) -> Line:
     """The line with at most ``most`` of its points, evenly spaced, including the first and the last."""
-    if len(one.x) <= most or len(one.x) != len(one.y):
-        return one
-    picked = np.round(np.linspace(0, len(one.x) - 1, most)).astype(np.int64)
-    return replace(one, x=one.x[picked], y=one.y[picked])
+    if len(curve.x) <= most or len(curve.x) != len(curve.y):
+        return curve
+    picked = np.round(np.linspace(0, len(curve.x) - 1, most)).astype(np.int64)
+    return replace(curve, x=curve.x[picked], y=curve.y[picked])
 
 
-def _path(plot: Plot, one: Line, stepped: bool = False) -> Markup:
-    if len(one.x) != len(one.y):
-        raise DataError(
-            f"chart, line {one.name!r}: expected as many x values as y values, found {len(one.x)} and {len(one.y)}"
-        )
-    xs, ys = (np.round(scale.places(values), 1) for scale, values in ((plot.x, one.x), (plot.y, one.y)))
+def _path(plot: Plot, curve: Line, stepped: bool = False) -> Markup:
+    if len(curve.x) != len(curve.y):
+        sizes = f"{len(curve.x)} and {len(curve.y)}"
+        raise DataError(f"chart, line {curve.name!r}: expected as many x values as y values, found {sizes}")
+    xs, ys = (np.round(scale.places(values), 1) for scale, values in ((plot.x, curve.x), (plot.y, curve.y)))
     words = [
         f"H{number(x)}V{number(y)}" if stepped else f"L{number(x)} {number(y)}" for x, y in zip(xs, ys, strict=True)
     ]
     start = f"M{number(xs[0])} {number(ys[0])}" if len(xs) else ""
-    return tag("path", d=start + "".join(words[1:]), **stroke(one.series, one.width))
+    return tag("path", d=start + "".join(words[1:]), **stroke(curve.series, curve.width))
 
 
-def _band(plot: Plot, one: Band) -> Markup:
-    xs = np.round(plot.x.places(one.x), 1)
-    low, high = (np.round(plot.y.places(values), 1) for values in (one.low, one.high))
+def _band(plot: Plot, band: Band) -> Markup:
+    xs = np.round(plot.x.places(band.x), 1)
+    low, high = (np.round(plot.y.places(values), 1) for values in (band.low, band.high))
     corners = [*zip(xs, high, strict=True), *zip(xs[::-1], low[::-1], strict=True)]
     path = "".join(f"{'L' if at else 'M'}{number(x)} {number(y)}" for at, (x, y) in enumerate(corners))
-    return tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(one.series))
+    return tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(band.series))
 
 
 def _keys(names: Sequence[str], alone: bool = False) -> list[Key]:
@@ -591,7 +596,7 @@ def _keys(names: Sequence[str], alone: bool = False) -> list[Key]:
 
 
 def _line_keys(lines: Sequence[Line]) -> list[Key]:
-    return [Key(one.series, one.name, "line") for one in lines if one.name]
+    return [Key(series.series, series.name, "line") for series in lines if series.name]
 
 
 def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
@@ -616,9 +621,9 @@ def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Seque
         width = text_width(name, _LABEL_SIZE)
         corners = [(x + _LABEL_AWAY, y - high / 2), (x - _LABEL_AWAY - width, y - high / 2)]
         for off in (_LABEL_AWAY, _LABEL_AWAY + high, _LABEL_AWAY + 2 * high):
-            for left in (x - width / 2, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
-                corners += [(left, y - off - high), (left, y + off)]
-        boxes = [(left, top, left + width, top + high) for left, top in corners]
+            for corner_x in (x - width / 2, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
+                corners += [(corner_x, y - off - high), (corner_x, y + off)]
+        boxes = [(corner_x, top, corner_x + width, top + high) for corner_x, top in corners]
         best = min(boxes, key=cost)
         taken.append(best)
         # The name stays readable on top of other marks: each letter has an outline in the background color.

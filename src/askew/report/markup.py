@@ -35,14 +35,14 @@ def markdown(text: object, longest: int = _LONG) -> str:
     """Escape a text for a line or a table cell of Markdown, so that every character is shown literally."""
     line = one_line(str(text))
     line = line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
-    inner = {found.start() for found in _INNER_DOT.finditer(line)} | _first_mark(line)
+    inner = {match.start() for match in _INNER_DOT.finditer(line)} | _first_mark(line)
     return "".join(char if i not in inner and _plain(char) else f"&#{ord(char)};" for i, char in enumerate(line))
 
 
 def _first_mark(line: str) -> set[int]:
     """The positions of the characters that would make the line a list item or a heading."""
-    found = _LIST.match(line)
-    return set() if found is None else {0, found.end()} if line[0].isdigit() else {0}
+    match = _LIST.match(line)
+    return set() if match is None else {0, match.end()} if line[0].isdigit() else {0}
 
 
 def code(text: object) -> str:

@@ -27,9 +27,9 @@ _OURS = re.compile(r"report\.html|audit\.json|(figures|tables)/[a-z0-9-]+\.(svg|
 
 def check_out(out: Path) -> None:
     """Raise before any work if the report cannot be written to the folder, as far as that is known by then."""
-    known = _known(out)
+    digests = _known(out)
     page = out / "report.html"
-    if (page.is_symlink() or page.exists()) and not known:
+    if (page.is_symlink() or page.exists()) and not digests:
         raise _in_the_way(page)
     for name in ("figures", "tables"):
         _refuse_no_folder(out / name)
@@ -44,18 +44,18 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
     strange = [name for name in files if not _OURS.fullmatch(name)]
     if strange:
         raise ValueError(f"a report of askew must not have a file with the name {strange[0]!r}")
-    known, digests = _known(out), {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    old_digests, digests = _known(out), {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     for name in files:
         path = out / name
         _refuse_no_folder(path.parent)
         if path.is_symlink() or path.exists():
             digest = _digest_of(path)
-            if digest is None or digest not in (known.get(name), digests[name]):
+            if digest is None or digest not in (old_digests.get(name), digests[name]):
                 raise _in_the_way(path)
     for name, data in files.items():
         write_whole(out / name, data)
-    for name in known.keys() - files.keys():
-        if _digest_of(out / name) == known[name]:
+    for name in old_digests.keys() - files.keys():
+        if _digest_of(out / name) == old_digests[name]:
             (out / name).unlink()
     write_whole(out / LIST, checksum_text(digests).encode())
     return [out / name for name in files]
@@ -63,14 +63,14 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
 
 def check_report(folder: Path) -> tuple[int, list[str]]:
     """The number of files of a report, and a message for each of them that is missing or has other bytes."""
-    known = _known(folder)
-    found = {name: _digest_of(folder / name) for name in known}
+    digests = _known(folder)
+    actual = {name: _digest_of(folder / name) for name in digests}
     wrong = [
-        f"{name}: {'missing' if found[name] is None else 'it has other bytes than when it was written'}"
-        for name in known
-        if found[name] != known[name]
+        f"{name}: {'missing' if actual[name] is None else 'it has other bytes than when it was written'}"
+        for name in digests
+        if actual[name] != digests[name]
     ]
-    return len(known), wrong
+    return len(digests), wrong
 
 
 def _known(out: Path) -> dict[str, str]:
@@ -167,19 +167,19 @@ def document(title: str, head: Sequence[Markup], sections: Sequence[Section], fo
 
 def contents(sections: Sequence[Section]) -> Markup:
     """Links to all sections."""
-    links = (tag("li", tag("a", one.title, href=f"#{one.name}")) for one in sections)
+    links = (tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections)
     return tag("nav", tag("ul", *links), aria_label="Contents")
 
 
-def drawn_section(one: Section) -> Markup:
+def drawn_section(part: Section) -> Markup:
     """A section with its heading."""
-    title = tag("h2", one.title, id=f"{one.name}-title")
-    if not one.folded:
-        return tag("section", title, *one.body, id=one.name, aria_labelledby=f"{one.name}-title")
+    title = tag("h2", part.title, id=f"{part.name}-title")
+    if not part.folded:
+        return tag("section", title, *part.body, id=part.name, aria_labelledby=f"{part.name}-title")
     # The id is inside the folded element, so that a browser which follows a link to it opens the element.
-    inner = tag("div", *one.body, id=one.name)
+    inner = tag("div", *part.body, id=part.name)
     return tag(
-        "section", tag("details", tag("summary", title), inner, class_="folded"), aria_labelledby=f"{one.name}-title"
+        "section", tag("details", tag("summary", title), inner, class_="folded"), aria_labelledby=f"{part.name}-title"
     )
 
 
@@ -236,11 +236,11 @@ class PageParts:
     tables: dict[str, tuple[Table, pl.DataFrame | None]] = field(default_factory=dict)
     charts: dict[str, Markup] = field(default_factory=dict)
 
-    def table(self, given: Table, data: pl.DataFrame | None = None) -> Markup:
+    def table(self, shown_table: Table, data: pl.DataFrame | None = None) -> Markup:
         """Keep a table and return it as HTML. Only a table with data is written as a file."""
-        self._once(given.name, self.tables)
-        self.tables[given.name] = given, data
-        return html_table(given)
+        self._once(shown_table.name, self.tables)
+        self.tables[shown_table.name] = shown_table, data
+        return html_table(shown_table)
 
     def chart(self, about: About, drawn: Markup, *words: object) -> Markup:
         """Keep a chart and return it as a figure; the caption begins with the title."""
@@ -254,35 +254,35 @@ class PageParts:
 
     def files(self, formats: tuple[str, ...] = (), latex: bool = False) -> dict[str, bytes]:
         """The files of the tables and charts by name."""
-        found: dict[str, bytes] = {}
-        for name, (given, data) in self.tables.items():
+        contents_by_name: dict[str, bytes] = {}
+        for name, (shown_table, data) in self.tables.items():
             if data is not None:
-                found[f"tables/{name}.csv"] = data.write_csv().encode()
+                contents_by_name[f"tables/{name}.csv"] = data.write_csv().encode()
                 if latex:
-                    found[f"tables/{name}.tex"] = latex_table(given).encode()
+                    contents_by_name[f"tables/{name}.tex"] = latex_table(shown_table).encode()
         for name, drawn in self.charts.items():
-            found |= {f"figures/{name}.{kind}": picture_file(drawn, kind) for kind in formats}
-        return found
+            contents_by_name |= {f"figures/{name}.{kind}": picture_file(drawn, kind) for kind in formats}
+        return contents_by_name
 
 
 def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x") -> str:
     """Convert a text to a name of lowercase letters, digits and hyphens; a number is added if the name is taken."""
     name = f"{before}-{_OTHER.sub('-', text.lower()).strip('-')}".strip("-")
-    found, number = name, 2
-    while taken is not None and found in taken:
-        found, number = f"{name}-{number}", number + 1
-    return found
+    unique, number = name, 2
+    while taken is not None and unique in taken:
+        unique, number = f"{name}-{number}", number + 1
+    return unique
 
 
 def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
     """Explain the signs in labels of measures; ``elsewhere`` is the ranker of the selection, if it is another one."""
-    every = "".join(labels)
-    said = ["↑ ↓: the better direction."]
-    if "|" in every:
-        said.append("|M|: the absolute value of M.")
-    if "°" in every:
-        said.append("°: this measure decides the group of a query and which queries are perfect.")
-    if "*" in every:
+    all_labels = "".join(labels)
+    sentences = ["↑ ↓: the better direction."]
+    if "|" in all_labels:
+        sentences.append("|M|: the absolute value of M.")
+    if "°" in all_labels:
+        sentences.append("°: this measure decides the group of a query and which queries are perfect.")
+    if "*" in all_labels:
         why = f" under {elsewhere}" if elsewhere else ", so its in-sample values improve by construction"
-        said.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")
-    return " ".join(said)
+        sentences.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")
+    return " ".join(sentences)

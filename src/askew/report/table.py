@@ -193,7 +193,7 @@ def csv_table(table: Table) -> str:
 def html_table(table: Table) -> Markup:
     """The table in a box that scrolls sideways on a narrow screen."""
     title = f"table-{table.name}"
-    head = tag("thead", tag("tr", *(tag("th", one.heading, scope="col", class_=one.kind) for one in table.columns)))
+    head = tag("thead", tag("tr", *(tag("th", col.heading, scope="col", class_=col.kind) for col in table.columns)))
     caption = tag("caption", tag("span", table.caption), id=title)
     bodies = []
     for group in table.groups:
@@ -227,11 +227,11 @@ def _html_cell(text: str, kind: str) -> Markup:
 
 def latex_table(table: Table) -> str:
     """The table for a paper, with the rules of the package booktabs."""
-    kinds = "".join("r" if one.kind == NUMBER else "l" for one in table.columns)
+    kinds = "".join("r" if column.kind == NUMBER else "l" for column in table.columns)
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
         "\\begin{table}", "\\centering", f"\\caption{{{latex(table.caption)}}}", f"\\label{{tab:{table.name}}}",
-        f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", _latex_row([one.heading for one in table.columns]),
+        f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", _latex_row([column.heading for column in table.columns]),
     ]  # fmt: skip
     for group in table.groups:
         lines.append("\\midrule")

@@ -77,8 +77,8 @@ def document_lean(mentions: DocMentions, kind: str = "tf", groups: str = "auto")
                 code="too-few-groups",
             )
         return 1.0 - neutrality(counts, np.full(number, 1.0 / number))
-    found = magnitudes(kind, counts)
-    return np.asarray(found[:, 0] if number == 1 else found.max(axis=1) - found.min(axis=1))
+    values = magnitudes(kind, counts)
+    return np.asarray(values[:, 0] if number == 1 else values.max(axis=1) - values.min(axis=1))
 
 
 def _compared(mentions: DocMentions, groups: str) -> list[int]:
@@ -86,8 +86,8 @@ def _compared(mentions: DocMentions, groups: str) -> list[int]:
     all_of = list(range(len(mentions.groups)))
     if groups == "auto" and len(all_of) != 2:
         return all_of
-    found = pick_groups(Measure("lean").with_params({"groups": groups, "lexicon": "given"}), mentions.groups)
-    return [one for one in found if one is not None]
+    columns = pick_groups(Measure("lean").with_params({"groups": groups, "lexicon": "given"}), mentions.groups)
+    return [column for column in columns if column is not None]
 
 
 def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
@@ -98,7 +98,7 @@ def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
 def compared_groups(mentions: DocMentions, groups: str = "auto") -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
     """The compared groups, and the mentions of each group in each document."""
     columns = _compared(mentions, groups)
-    return tuple(mentions.groups[one] for one in columns), mentions.counts[:, columns]
+    return tuple(mentions.groups[column] for column in columns), mentions.counts[:, columns]
 
 
 @dataclass(frozen=True)
@@ -118,31 +118,31 @@ def read_ranked(
     progress: Progress | None = None,
 ) -> AnnotatedRun:  # fmt: skip
     """Read a run, its judgements and its documents. A ranked document without text raises an error."""
-    ((name, given),) = named_runs([run]).items()
-    found = as_run(given, name, "auto", False)
+    ((name, ranked),) = named_runs([run]).items()
+    read = as_run(ranked, name, "auto", False)
     judged = None if qrels is None else as_judgements(qrels)
-    frames = [found.lines, *([judged.lines] if judged else [])]
+    frames = [read.lines, *([judged.lines] if judged else [])]
     universe = Universe.of(frames)
-    rankings = universe.rankings(found, "score").cut(depth)
+    rankings = universe.rankings(read, "score").cut(depth)
     source = DocumentSource(docs)
     needed = np.zeros(len(universe.doc_ids), np.bool_)
     needed[rankings.docs] = True
     lexicon, key = counting.groups.counted, counting.key
-    every = _by_row(universe, rankings, judged)
+    judgements = _by_row(universe, rankings, judged)
     counted = needed.copy()
-    counted[every.doc[every.relevant]] = True
+    counted[judgements.doc[judgements.relevant]] = True
     mentions, notes = count_needed(source, universe.doc_ids, counted, [key], {lexicon.id: lexicon}, progress)
     refuse_unknown(name, universe, mentions[key].known, needed)
-    return AnnotatedRun(universe, rankings, every, mentions[key], source, [*found.notes, *notes])
+    return AnnotatedRun(universe, rankings, judgements, mentions[key], source, [*read.notes, *notes])
 
 
 def _by_row(universe: Universe, rankings: Rankings, judged: QrelsFile | None) -> JudgedPairs:
     if judged is None:
         nothing = np.zeros(0, np.int64)
         return JudgedPairs(nothing, nothing, np.zeros(0, np.bool_))
-    found = universe.judged(judged.lines).of_queries(rankings.query_ids)
-    row = np.repeat(np.arange(len(rankings)), np.diff(found.offsets))
-    return JudgedPairs(row, found.docs, found.relevance > 0)
+    by_query = universe.judged(judged.lines).of_queries(rankings.query_ids)
+    row = np.repeat(np.arange(len(rankings)), np.diff(by_query.offsets))
+    return JudgedPairs(row, by_query.docs, by_query.relevance > 0)
 
 
 def refuse_unknown(name: str, universe: Universe, known: npt.NDArray[np.bool_], needed: npt.NDArray[np.bool_]) -> None:

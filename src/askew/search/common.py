@@ -96,6 +96,6 @@ def ranked(rows: Any, docs: Any, scores: Any, queries: int, k: int) -> Hits:
     rows, docs, scores = np.asarray(rows)[order], np.asarray(docs)[order], scores[order]
     sizes = np.bincount(rows, minlength=queries).astype(np.int64)
     starts = np.cumsum(sizes) - sizes
-    kept = np.arange(len(rows)) - np.repeat(starts, sizes) < k
+    in_top = np.arange(len(rows)) - np.repeat(starts, sizes) < k
     offsets = np.concatenate([[0], np.cumsum(np.minimum(sizes, k))]).astype(np.int64)
-    return Hits(offsets, docs[kept].astype(np.int32), scores[kept])
+    return Hits(offsets, docs[in_top].astype(np.int32), scores[in_top])

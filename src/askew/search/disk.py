@@ -46,25 +46,25 @@ def describe_file(path: Path) -> Known:
     return {"size": path.stat().st_size, "blocks": "".join(sums)}
 
 
-def is_lazy(known: Known) -> bool:
+def is_lazy(facts: Known) -> bool:
     """Whether the blocks of a file are checked at first use and not when the index is opened."""
-    return int(known["size"]) > CHECK_WHOLE
+    return int(facts["size"]) > CHECK_WHOLE
 
 
-def check_size(path: Path, known: Known) -> None:
+def check_size(path: Path, facts: Known) -> None:
     """Raise an error if a file is missing or has the wrong size."""
     try:
-        size, expected = path.stat().st_size, int(known["size"])
+        size, expected = path.stat().st_size, int(facts["size"])
     except (OSError, KeyError, TypeError, ValueError):
         raise StoreError(f"{path}: a file of the index is missing or cannot be read; {remedy(path)}") from None
     if size != expected:
         raise StoreError(f"{path}: damaged or cut short (expected {expected} bytes, found {size}); {remedy(path)}")
 
 
-def check_file(path: Path, known: Known) -> None:
+def check_file(path: Path, facts: Known) -> None:
     """Read a whole file and raise an error if it does not match its checksums."""
-    check_size(path, known)
-    sums = _checksums(path, known)
+    check_size(path, facts)
+    sums = _checksums(path, facts)
     try:
         with path.open("rb") as file:
             for number in range(len(sums)):
@@ -73,12 +73,12 @@ def check_file(path: Path, known: Known) -> None:
         raise StoreError(f"{path}: cannot be read ({error.strerror or error}); {remedy(path)}") from None
 
 
-def _checksums(path: Path, known: Known) -> Any:
+def _checksums(path: Path, facts: Known) -> Any:
     try:
-        sums = np.frombuffer(bytes.fromhex(known["blocks"]), ">u4")
+        sums = np.frombuffer(bytes.fromhex(facts["blocks"]), ">u4")
     except (KeyError, TypeError, ValueError):
         sums = np.zeros(0, ">u4")
-    if len(sums) != -(-int(known["size"]) // BLOCK):
+    if len(sums) != -(-int(facts["size"]) // BLOCK):
         raise StoreError(f"{path}: the checksums of the file are damaged; {remedy(path)}")
     return sums
 
@@ -102,15 +102,15 @@ class CheckedArray:
     ``width``, the array has rows of that many numbers. By default the ending of the name says the ``dtype``.
     """
 
-    def __init__(self, path: Path, known: Known, dtype: Any = None, width: int | None = None) -> None:
-        check_size(path, known)
+    def __init__(self, path: Path, facts: Known, dtype: Any = None, width: int | None = None) -> None:
+        check_size(path, facts)
         dtype = dtype_of(path.name) if dtype is None else dtype
-        flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
+        flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if facts["size"] else np.zeros(0, dtype)
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)
         self._path, self._bytes = path, memoryview(flat.view(np.uint8))
-        self._is_checked = not is_lazy(known)
-        self._sums = np.zeros(0, np.uint32) if self._is_checked else _checksums(path, known)
+        self._is_checked = not is_lazy(facts)
+        self._sums = np.zeros(0, np.uint32) if self._is_checked else _checksums(path, facts)
         self._compared = np.zeros(len(self._sums), np.bool_)
 
     def check(self, starts: Any, stops: Any) -> None:
@@ -190,8 +190,8 @@ def read_doc_ids(folder: Path) -> pa.Array:
 def new_folder(folder: Path) -> Path:
     """Create a folder for an index. A folder that already has an index is refused."""
     if (folder / "header.json").exists():
-        said = f"index {folder}: it already has an index; give another folder or delete this one"
-        raise StoreError(said, code="index-exists")
+        problem = f"index {folder}: it already has an index; give another folder or delete this one"
+        raise StoreError(problem, code="index-exists")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -199,8 +199,8 @@ def new_folder(folder: Path) -> Path:
 def write_header(folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any]) -> None:
     """Write the header, which makes the folder an index."""
     names = [*files, *([TEXTS, TEXT_OFFSETS] if (folder / TEXTS).exists() else [])]
-    known = {name: describe_file(folder / name) for name in names}
-    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": known})
+    checksums = {name: describe_file(folder / name) for name in names}
+    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": checksums})
 
 
 def write_sealed(path: Path, header: dict[str, Any]) -> None:
@@ -254,9 +254,9 @@ def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[s
 
 def check_files(folder: Path, header: dict[str, Any], lazily: Collection[str] = ()) -> None:
     """Compare the files that a header names with their sizes and checksums."""
-    for name, known in header["files"].items():
-        check = check_size if name in (*lazily, TEXTS, TEXT_OFFSETS) and is_lazy(known) else check_file
-        check(folder / name, known)
+    for name, facts in header["files"].items():
+        check = check_size if name in (*lazily, TEXTS, TEXT_OFFSETS) and is_lazy(facts) else check_file
+        check(folder / name, facts)
 
 
 def refuse_repeats(doc_ids: pa.Array) -> None:
@@ -336,13 +336,13 @@ class StoredTexts:
         return len(self._offsets) - 1
 
 
-def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
+def places_of(ids: pa.Array, ids_of_index: pa.Array, what: str) -> Any:
     """The position of each wanted document id among the known ids. A missing id is an error."""
-    found = pc.index_in(wanted.cast(pa.string()), value_set=known.cast(pa.string()))
-    if found.null_count:
-        missing = wanted.filter(pc.is_null(found))
+    places = pc.index_in(ids.cast(pa.string()), value_set=ids_of_index.cast(pa.string()))
+    if places.null_count:
+        missing = ids.filter(pc.is_null(places))
         raise DataError(f"{what}: {len(missing)} documents are not in it, the first is {missing[0].as_py()!r}")
-    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 SOURCE = "source.json"
@@ -366,22 +366,22 @@ class IndexCheck:
 
 def check_index(folder: Path) -> IndexCheck:
     """Compare every file of an index and of its weights with its checksums."""
-    found = IndexCheck()
+    check = IndexCheck()
     for path in sorted(folder.rglob("header.json")):
         try:
             header = read_header(folder) if path.parent == folder else read_sealed(path, f"weights {path.parent}")
         except AskewError as error:
-            found.damaged.setdefault(path.parent, []).append(str(error))
+            check.damaged.setdefault(path.parent, []).append(str(error))
             continue
         if path.parent == folder:
-            found.kind = str(header["kind"])
-        for name, known in header["files"].items():
-            found.files += 1
+            check.kind = str(header["kind"])
+        for name, facts in header["files"].items():
+            check.files += 1
             try:
-                check_file(path.parent / name, known)
+                check_file(path.parent / name, facts)
             except StoreError as error:
-                found.damaged.setdefault(path.parent, []).append(str(error))
-    return found
+                check.damaged.setdefault(path.parent, []).append(str(error))
+    return check
 
 
 def write_source(folder: Path, source: dict[str, Any]) -> None:
@@ -411,19 +411,19 @@ def rebuild_command(folder: Path, kind: str) -> str:
     return shlex.join(words)
 
 
-def same_documents(one: Path, other: Path) -> bool:
+def same_documents(first: Path, other: Path) -> bool:
     """Whether two indexes have the same documents; True if a header cannot be read."""
     try:
-        files = [read_header(folder)["files"] for folder in (one, other)]
+        files = [read_header(folder)["files"] for folder in (first, other)]
     except AskewError:
         return True
     return all(files[0].get(name) == files[1].get(name) for name in _DOCUMENTS)
 
 
-def put_in_place(made: Path, folder: Path) -> None:
+def put_in_place(rebuilt: Path, folder: Path) -> None:
     """Replace a damaged index by a new one."""
     retired = folder.with_name(f".{folder.name}.damaged")
     shutil.rmtree(retired, ignore_errors=True)
     folder.rename(retired)
-    made.rename(folder)
+    rebuilt.rename(folder)
     shutil.rmtree(retired)

@@ -63,10 +63,10 @@ class ReplayRanker:
             for text in queries:
                 if text not in self._answers:
                     raise DataError(f"replay {self._name}: no query of the run has the text {text!r}")
-        found = [self._answers.get(text, {}) for text in queries]
-        rows = np.repeat(np.arange(len(found)), [len(answers) for answers in found])
-        docs = np.array([doc for answers in found for doc in answers], np.int64)
-        scores = np.array([score for answers in found for score in answers.values()], np.float32)
+        answers = [self._answers.get(text, {}) for text in queries]
+        rows = np.repeat(np.arange(len(answers)), [len(answers) for answers in answers])
+        docs = np.array([doc for answers in answers for doc in answers], np.int64)
+        scores = np.array([score for answers in answers for score in answers.values()], np.float32)
         return ranked(rows, docs, scores, len(queries), k)
 
 
@@ -99,10 +99,10 @@ class FusionRanker:
         queries = query_texts(texts)
         rows, docs, gains = [], [], []
         for ranker, places, weight in zip(self._rankers, self._places, self._weights, strict=True):
-            found = ranker.search(queries, max(self._depth, k))
-            rows.append(found.rows())
-            docs.append(places[found.docs])
-            gains.append(weight * self._gain(found))
+            hits = ranker.search(queries, max(self._depth, k))
+            rows.append(hits.rows())
+            docs.append(places[hits.docs])
+            gains.append(weight * self._gain(hits))
         row, doc, gain = np.concatenate(rows), np.concatenate(docs), np.concatenate(gains)
         # Sum the scores of each document, in the order of the rankers.
         order = np.lexsort((doc, row))
@@ -112,17 +112,17 @@ class FusionRanker:
             row, doc, gain = row[starts], doc[starts], np.add.reduceat(gain, starts)
         return ranked(row, doc, gain, len(queries), k)
 
-    def _gain(self, found: Hits) -> Any:
-        sizes = np.diff(found.offsets)
+    def _gain(self, hits: Hits) -> Any:
+        sizes = np.diff(hits.offsets)
         if self._method == "rrf":
-            rank = np.arange(len(found.docs)) - np.repeat(found.offsets[:-1], sizes) + 1
+            rank = np.arange(len(hits.docs)) - np.repeat(hits.offsets[:-1], sizes) + 1
             return 1.0 / (self._constant + rank)
-        scores = found.scores.astype(np.float64)
+        scores = hits.scores.astype(np.float64)
         if self._normalize == "none" or not len(scores):
             return scores
         filled = sizes > 0
         # Results are sorted: the first score is the highest, the last the lowest.
-        high, low = scores[found.offsets[:-1][filled]], scores[found.offsets[1:][filled] - 1]
+        high, low = scores[hits.offsets[:-1][filled]], scores[hits.offsets[1:][filled] - 1]
         span = np.where(high > low, high - low, 1.0)
         high, low, span = (np.repeat(value, sizes[filled]) for value in (high, low, span))
         return np.where(high > low, (scores - low) / span, 1.0)

@@ -109,9 +109,9 @@ class LuceneRanker:
         """The k best documents of each text."""
         check_k(k)
         queries = [self._queries.buildQuery("contents", self._analyzer, text) for text in query_texts(texts)]
-        found = [self._searcher.search(query, k).scoreDocs for query in queries]
+        results = [self._searcher.search(query, k).scoreDocs for query in queries]
         return Hits(
-            np.concatenate([[0], np.cumsum([len(hits) for hits in found])]).astype(np.int64),
-            np.array([hit.doc for hits in found for hit in hits], np.int32),
-            np.array([hit.score for hits in found for hit in hits], np.float32),
+            np.concatenate([[0], np.cumsum([len(hits) for hits in results])]).astype(np.int64),
+            np.array([hit.doc for hits in results for hit in hits], np.int32),
+            np.array([hit.score for hits in results for hit in hits], np.float32),
         )

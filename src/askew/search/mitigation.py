@@ -24,21 +24,21 @@ EVEN = "even"
 _SLACK = 1e-9
 
 
-def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floats | None:
+def read_targets(targets: str | Mapping[str, float], names: Sequence[str]) -> Floats | None:
     """Read ``male:0.3,female:0.3,neutral:0.4`` as shares in the order of ``names``; None for ``even``."""
-    if given == EVEN:
+    if targets == EVEN:
         return None
     try:
-        parts = given if isinstance(given, Mapping) else dict(part.split(":") for part in given.split(","))
+        parts = targets if isinstance(targets, Mapping) else dict(part.split(":") for part in targets.split(","))
         shares = {name.strip(): float(share) for name, share in parts.items()}
     except ValueError:
         raise ConfigError(
-            f"targets: expected {EVEN!r} or shares such as '{names[0]}:0.3,{names[-1]}:0.7', found {given!r}"
+            f"targets: expected {EVEN!r} or shares such as '{names[0]}:0.3,{names[-1]}:0.7', found {targets!r}"
         ) from None
     fine = set(shares) == set(names) and all(0 <= share <= 1 for share in shares.values())
     if not fine or abs(sum(shares.values()) - 1.0) > _SLACK:
         raise ConfigError(
-            f"targets: expected shares of {', '.join(names)} that add up to 1, found {given!r}", code="bad-shares"
+            f"targets: expected shares of {', '.join(names)} that add up to 1, found {targets!r}", code="bad-shares"
         )
     return np.array([shares[name] for name in names])
 
@@ -55,8 +55,8 @@ def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floa
     if len(groups) != len(values) or int(offsets[-1]) != len(values):
         raise DataError(f"fair order: expected a group for each of {len(values)} documents, found {len(groups)} groups")
     if len(groups) and not 0 <= int(groups.min()) <= int(groups.max()) < shares.shape[1]:
-        said = f"fair order: expected group numbers from 0 to {shares.shape[1] - 1}, found {groups.max()}"
-        raise DataError(said, code="unknown-group", most=shares.shape[1] - 1, found=int(groups.max()))
+        problem = f"fair order: expected group numbers from 0 to {shares.shape[1] - 1}, found {groups.max()}"
+        raise DataError(problem, code="unknown-group", most=shares.shape[1] - 1, found=int(groups.max()))
     row = np.repeat(np.arange(lists), np.diff(offsets))
     within = np.argsort(-values, kind="stable")
     by_score = within[np.argsort(row[within], kind="stable")]
@@ -143,8 +143,8 @@ class _ByShares:
     def _wanted(self, task: MitigationTask) -> tuple[Ints, Floats]:
         """The group of each entry, and the target shares of each list."""
         if len(task.groups) < 2:
-            said = f"method {type(self).__name__.lower()}: expected two groups or more, found {', '.join(task.groups)}"
-            raise ConfigError(f"{said}; name the groups with ⟨groups⟩", code="too-few-groups", groups=task.groups)
+            text = f"method {type(self).__name__.lower()}: expected two groups or more, found {', '.join(task.groups)}"
+            raise ConfigError(f"{text}; name the groups with ⟨groups⟩", code="too-few-groups", groups=task.groups)
         names = (NO_GROUP, *task.groups)
         groups, lists = document_groups(task.counts)[task.first.docs], len(task.first)
         counted = np.bincount(task.first.rows() * len(names) + groups, minlength=lists * len(names))
@@ -274,7 +274,7 @@ def _relevance(offsets: Ints, scores: Any) -> Floats:
         return values
     sizes = np.diff(offsets)
     starts = offsets[:-1][sizes > 0]
-    low, high = (np.repeat(one.reduceat(values, starts), sizes[sizes > 0]) for one in (np.minimum, np.maximum))
+    low, high = (np.repeat(end.reduceat(values, starts), sizes[sizes > 0]) for end in (np.minimum, np.maximum))
     spread = high - low
     return np.where(spread > 0, (values - low) / np.where(spread > 0, spread, 1.0), 1.0)
 
@@ -301,15 +301,15 @@ def _greedy(offsets: Any, weights: Any, window: int, order: Any) -> None:
                 held += 1
                 following += 1
             best, least = 0, np.inf
-            for one in range(held):
-                lean = _lean(sums + weights[waiting[one]])
+            for candidate in range(held):
+                lean = _lean(sums + weights[waiting[candidate]])
                 if lean < least - 1e-12:
-                    best, least = one, lean
+                    best, least = candidate, lean
             taken = waiting[best]
             sums += weights[taken]
             order[place] = taken
-            for one in range(best, held - 1):
-                waiting[one] = waiting[one + 1]
+            for candidate in range(best, held - 1):
+                waiting[candidate] = waiting[candidate + 1]
             held -= 1
 
 
@@ -323,17 +323,17 @@ def _mmr(offsets: Any, relevance: Any, weights: Any, strength: float, order: Any
         if largest == 0.0:
             continue
         sums = np.zeros(weights.shape[1])
-        left = np.arange(start, stop)
+        remaining = np.arange(start, stop)
         size = stop - start
         for place in range(start, stop):
             best, highest = 0, -np.inf
-            for one in range(size):
-                lean = _lean(sums + weights[left[one]]) / ((place - start + 1) * largest)
-                value = (1.0 - strength) * relevance[left[one]] - strength * lean
+            for candidate in range(size):
+                lean = _lean(sums + weights[remaining[candidate]]) / ((place - start + 1) * largest)
+                value = (1.0 - strength) * relevance[remaining[candidate]] - strength * lean
                 if value > highest + 1e-12:
-                    best, highest = one, value
-            order[place] = left[best]
-            sums += weights[left[best]]
-            for one in range(best, size - 1):
-                left[one] = left[one + 1]
+                    best, highest = candidate, value
+            order[place] = remaining[best]
+            sums += weights[remaining[best]]
+            for candidate in range(best, size - 1):
+                remaining[candidate] = remaining[candidate + 1]
             size -= 1

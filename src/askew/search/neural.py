@@ -110,14 +110,12 @@ class CrossEncoderRanker:
         """The k best of the first ranker's documents for each text."""
         check_k(k)
         queries = query_texts(texts)
-        found = self._first.search(queries, self._depth)
-        rows = found.rows()
-        pairs = [
-            (queries[row], self._text_of(doc)) for row, doc in zip(rows.tolist(), found.docs.tolist(), strict=True)
-        ]
+        hits = self._first.search(queries, self._depth)
+        rows = hits.rows()
+        pairs = [(queries[row], self._text_of(doc)) for row, doc in zip(rows.tolist(), hits.docs.tolist(), strict=True)]
         if not pairs:
-            return found
-        return ranked(rows, found.docs, score_pairs(self._model, pairs, self._batch), len(queries), k)
+            return hits
+        return ranked(rows, hits.docs, score_pairs(self._model, pairs, self._batch), len(queries), k)
 
 
 def score_pairs(model: Any, pairs: Sequence[tuple[str, str]], batch_size: int) -> Any:
@@ -195,11 +193,11 @@ class LateInteractionRanker(_Encoded):
                 last = min(first + _TOKEN_BLOCK, documents)
                 best.offer(np.stack([self._score(query, first, last) for query in vectors]), first)
             return best.hits()
-        found = self._first.search(queries, max(k, self._depth))
-        places, rows = self._places[found.docs], found.rows()
+        hits = self._first.search(queries, max(k, self._depth))
+        places, rows = self._places[hits.docs], hits.rows()
         scores = np.zeros(len(places), np.float32)
         for i, query in enumerate(vectors):
-            part = slice(int(found.offsets[i]), int(found.offsets[i + 1]))
+            part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
             scores[part] = [self._score(query, int(doc), int(doc) + 1)[0] for doc in places[part]]
         return ranked(rows, places, scores, len(queries), k)
 
@@ -293,8 +291,8 @@ def _encode_sparse(encoder: Any, side: str, texts: list[str], batch_size: int, m
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
     for start in range(0, len(texts), batch_size):
         part = texts[start : start + batch_size]
-        found = _encode(encoder, side, part, batch_size, save_to_cpu=True, max_active_dims=most_terms).coalesce()
-        (rows, terms), weights = found.indices().numpy(), found.values().float().numpy()
+        encoded = _encode(encoder, side, part, batch_size, save_to_cpu=True, max_active_dims=most_terms).coalesce()
+        (rows, terms), weights = encoded.indices().numpy(), encoded.values().float().numpy()
         if len(weights) and not weights.min() >= 0:
             raise DataError(f"sparse: expected term weights of zero or more from the model, found {weights.min()}")
         positive = weights > 0
@@ -382,9 +380,9 @@ class DenseRanker(_Encoded):
             # FAISS returns equal scores in any order. Here they follow the order of the collection.
             order = np.lexsort((docs, -scores), axis=1)
             scores, docs = (np.take_along_axis(array, order, axis=1) for array in (scores, docs))
-            found = docs >= 0
-            offsets = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int64)
-            return Hits(offsets, docs[found].astype(np.int32), scores[found].astype(np.float32))
+            is_hit = docs >= 0
+            offsets = np.concatenate([[0], np.cumsum(is_hit.sum(axis=1))]).astype(np.int64)
+            return Hits(offsets, docs[is_hit].astype(np.int32), scores[is_hit].astype(np.float32))
         parts = []
         for start in range(0, len(vectors), _QUERIES):
             part = vectors[start : start + _QUERIES]

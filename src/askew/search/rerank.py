@@ -81,12 +81,12 @@ def rerank(
     how = settings or RerankSettings()
     if how.method != CROSS_ENCODER:
         ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
-        made = _mitigated(ranked, how)
+        reordered = _mitigated(ranked, how)
         words = [how.targets] if "targets" in settings_of("mitigation", how.method) else []
         words += [f"{how.strength:g}"] if how.strength is not None else []
         tag = one_word("-".join([how.method, *words]))
-        lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
-        return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
+        lines = write_run([_lines(reordered, _falling(reordered), ranked.universe, how.k)], out, tag)
+        return Reranked(len(reordered), lines, _moved(ranked.rankings, reordered), tag, out, ranked.notes)
     if how.model is None or queries is None:
         raise ConfigError("rerank: a cross-encoder needs both ⟨model⟩ and ⟨queries⟩; give them")
     return _by_model(run, docs, out, queries, how, progress)
@@ -100,36 +100,36 @@ def reorder(
     counting = Counting() if groups is None else Counting(groups=groups)
     how = RerankSettings(method, targets=targets, strength=strength, counting=counting)
     ranked = read_ranked(run, docs, None, counting)
-    made = _mitigated(ranked, how)
-    return _lines(made, _falling(made), ranked.universe)
+    reordered = _mitigated(ranked, how)
+    return _lines(reordered, _falling(reordered), ranked.universe)
 
 
 def _mitigated(ranked: AnnotatedRun, how: RerankSettings) -> Rankings:
     rankings = ranked.rankings
-    known = settings_of("mitigation", how.method)
-    given: dict[str, Any] = {"targets": how.targets} if "targets" in known or how.targets != EVEN else {}
+    parameters = settings_of("mitigation", how.method)
+    options: dict[str, Any] = {"targets": how.targets} if "targets" in parameters or how.targets != EVEN else {}
     if how.strength is not None:
-        given["strength"] = int(how.strength) if how.strength % 1 == 0 else how.strength
+        options["strength"] = int(how.strength) if how.strength % 1 == 0 else how.strength
     groups, counts = compared_groups(ranked.mentions)
     first = Hits(rankings.offsets, rankings.docs.astype(np.int32), -rankings.ranks().astype(np.float32))
     task = MitigationTask(rankings.query_ids.to_pylist(), [""] * len(rankings), first, groups, counts)
-    made = check_lists(build("mitigation", how.method, given, "rerank").rank(task), task, how.method)
-    return Rankings(rankings.query_ids, made.offsets, made.docs.astype(np.int64))
+    hits = check_lists(build("mitigation", how.method, options, "rerank").rank(task), task, how.method)
+    return Rankings(rankings.query_ids, hits.offsets, hits.docs.astype(np.int64))
 
 
-def _falling(made: Rankings) -> Floats:
+def _falling(rankings: Rankings) -> Floats:
     """Scores that decrease by 1 per rank, down to 1."""
-    return (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
+    return (np.repeat(rankings.lengths, rankings.lengths) - rankings.ranks() + 1).astype(np.float64)
 
 
 def _by_model(
     run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table, how: RerankSettings,
     progress: Progress | None,
 ) -> Reranked:  # fmt: skip
-    ((name, given),) = named_runs([run]).items()
-    found = as_run(given, name, "auto", False)
-    universe = Universe.of([found.lines])
-    rankings = universe.rankings(found, "score").cut(how.depth)
+    ((name, source),) = named_runs([run]).items()
+    read = as_run(source, name, "auto", False)
+    universe = Universe.of([read.lines])
+    rankings = universe.rankings(read, "score").cut(how.depth)
     table = queries if isinstance(queries, pa.Table) else read_queries(Path(queries))
     text_of = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
     ids = rankings.query_ids.to_pylist()
@@ -156,23 +156,23 @@ def _by_model(
             pairs = [(text_of[ids[start + i]], text) for i, text in zip(row.tolist(), texts, strict=True)]
             scores = score_pairs(encoder, pairs, how.batch_size).astype(np.float64)
             order = order_by_score(row, scores, some.docs)
-            made = Rankings(some.query_ids, some.offsets, some.docs[order])
-            moved += _moved(some, made)
-            yield _lines(made, scores[order], universe, how.k)
+            reordered = Rankings(some.query_ids, some.offsets, some.docs[order])
+            moved += _moved(some, reordered)
+            yield _lines(reordered, scores[order], universe, how.k)
             if progress:
                 progress(start + len(some), len(rankings))
 
     lines = write_run(parts(), out, tag)
-    return Reranked(len(rankings), lines, moved, tag, out, found.notes)
+    return Reranked(len(rankings), lines, moved, tag, out, read.notes)
 
 
-def _lines(made: Rankings, scores: Floats, universe: Universe, k: int | None = None) -> pl.DataFrame:
-    keep = made.ranks() <= (len(made.docs) if k is None else k)
-    row = np.repeat(np.arange(len(made)), made.lengths)[keep]
+def _lines(rankings: Rankings, scores: Floats, universe: Universe, k: int | None = None) -> pl.DataFrame:
+    keep = rankings.ranks() <= (len(rankings.docs) if k is None else k)
+    row = np.repeat(np.arange(len(rankings)), rankings.lengths)[keep]
     return pl.DataFrame({
-        "query_id": pl.from_arrow(made.query_ids.take(pa.array(row))),
-        "doc_id": pl.from_arrow(universe.doc_ids.take(pa.array(made.docs[keep]))),
-        "rank": made.ranks()[keep],
+        "query_id": pl.from_arrow(rankings.query_ids.take(pa.array(row))),
+        "doc_id": pl.from_arrow(universe.doc_ids.take(pa.array(rankings.docs[keep]))),
+        "rank": rankings.ranks()[keep],
         "score": scores[keep],
     })  # fmt: skip
 

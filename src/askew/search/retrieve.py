@@ -81,23 +81,23 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
             raise ConfigError(f"the ranker {ranker!r} searches a live engine: leave out ⟨index⟩ and ⟨run⟩")
         return {"ranker": ranker, **settings}
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
-    given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
-    if not given:
+    specs = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
+    if not specs:
         raise ConfigError("a ranker needs an index or a run: give ⟨index⟩ or ⟨run⟩")
-    name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])
+    name = ranker or ("fusion" if len(specs) > 1 else specs[0]["ranker"])
     if name == "fusion":
-        return {"ranker": name, "rankers": given, **settings}
+        return {"ranker": name, "rankers": specs, **settings}
     if name == "crossencoder":
         if not own:
             raise ConfigError("the ranker 'crossencoder' reads texts; give an index with stored texts (⟨index⟩)")
-        return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
+        return {"ranker": name, "first": (specs[len(own) :] or own)[0], "index": own[0]["index"], **settings}
     if name == "replay":
-        needs, chosen = "exactly one run", [given[len(own) :]]
-    elif name == "lateinteraction" and len(given) == 2:
+        needs, chosen = "exactly one run", [specs[len(own) :]]
+    elif name == "lateinteraction" and len(specs) == 2:
         mine = [spec for spec in own if spec["ranker"] == name]
-        needs, chosen = "one index of its own and one run or other index", [mine, [x for x in given if x not in mine]]
+        needs, chosen = "one index of its own and one run or other index", [mine, [x for x in specs if x not in mine]]
     else:
-        needs, chosen = "exactly one index and no run", [own if len(own) == len(given) else []]
+        needs, chosen = "exactly one index and no run", [own if len(own) == len(specs) else []]
     if any(len(specs) != 1 for specs in chosen):
         raise ConfigError(
             f"the ranker {name!r} needs {needs}; found {len(own)} indexes (⟨index⟩), {len(runs)} runs (⟨run⟩)"
@@ -150,15 +150,15 @@ def index(
     return facts
 
 
-def as_queries(given: object) -> pa.Table:
+def as_queries(queries: object) -> pa.Table:
     """A table of queries from a collection, a file, ``{id: text}``, a data frame, or texts (ids are positions)."""
-    if isinstance(given, Collection):
-        return given.queries
-    if isinstance(given, str | Path):
-        return queries_of(given)
-    if isinstance(given, Sequence):
-        return queries_in_memory({str(place): text for place, text in enumerate(given)})
-    return queries_in_memory(given)
+    if isinstance(queries, Collection):
+        return queries.queries
+    if isinstance(queries, str | Path):
+        return queries_of(queries)
+    if isinstance(queries, Sequence):
+        return queries_in_memory({str(place): text for place, text in enumerate(queries)})
+    return queries_in_memory(queries)
 
 
 def queries_of(source: str | Path) -> pa.Table:
@@ -204,8 +204,8 @@ def search(
     Several indexes and runs are fused, or reranked if the ranker is a reranker.
     """
     table = queries_of(queries)
-    made = make_ranker(compose(ranker, indexes, runs, settings or {}), table)
-    done = search_queries(table, made, out, k, progress)
+    built = make_ranker(compose(ranker, indexes, runs, settings or {}), table)
+    done = search_queries(table, built, out, k, progress)
     return replace(done, notes=(*queries_notes(queries), *done.notes))
 
 
@@ -273,8 +273,8 @@ def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
                     # White space in an id would make it two columns.
                     wrong = part.filter(pl.col(name).str.contains(r"\s"))
                     if wrong.height:
-                        found = f"the {name} {wrong[name][0]!r} contains white space"
-                        raise DataError(f"{found}; write Parquet instead of a TREC run")
+                        problem = f"the {name} {wrong[name][0]!r} contains white space"
+                        raise DataError(f"{problem}; write Parquet instead of a TREC run")
                 columns = part.select("query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", "score", tag=pl.lit(tag))
                 columns.write_csv(file, separator=" ", include_header=False, quote_style="never", float_precision=6)
                 continue

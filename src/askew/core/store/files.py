@@ -156,8 +156,8 @@ class RemoteFiles:
         """Names under a prefix, down to the next slash."""
         with self._reaching(folder, "listed"):
             system, path = self._at(folder)
-            found = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
-            return sorted(info.base_name for info in found)
+            entries = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
+            return sorted(info.base_name for info in entries)
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""
@@ -182,8 +182,8 @@ def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
     except ImportError:
         raise MissingExtra(f"a store whose address begins with '{url.partition('://')[0]}://'", "remote") from None
     # No listings cache: another worker may have written files in the meantime.
-    found, path = url_to_fs(url, use_listings_cache=False)
-    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")
+    filesystem, path = url_to_fs(url, use_listings_cache=False)
+    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(filesystem)), str(path).rstrip("/")
 
 
 Files: TypeAlias = LocalFiles | RemoteFiles
@@ -203,7 +203,7 @@ def has_folder(files: Files, name: str) -> bool:
 def put_folder(files: Files, name: str, folder: Path) -> None:
     """Copy the files of a folder to a store, in pieces."""
     contents: dict[str, list[str]] = {}
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+    for path in sorted(entry for entry in folder.rglob("*") if entry.is_file()):
         place = path.relative_to(folder).as_posix()
         digests: list[str] = []
         with path.open("rb") as file:

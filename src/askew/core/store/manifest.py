@@ -115,9 +115,9 @@ def _from_json(data: Any, path: str) -> Manifest:
     found = _checked(Manifest(**data))
     if totals != found.totals:
         raise ValueError("the field 'totals' differs from the sums over the entries of the field 'parts'")
-    if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
+    if manifest.key != key_of(manifest.stage, manifest.version, manifest.settings, manifest.input_key):
         raise ValueError("the field 'key' differs from the key of stage, version, settings and input")
-    return found
+    return manifest
 
 
 _Facts = TypeVar("_Facts", Part, Manifest)

@@ -55,12 +55,12 @@ def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter) -> D
     table, dropped = stage.run(rows)
     # A stage that makes several rows of one counts its input rows in ``rows_used``.
     used = getattr(stage, "rows_used", None)
-    kept = int(used(table)) if used is not None else table.num_rows
-    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
+    used_rows = int(used(table)) if used is not None else table.num_rows
+    if any(count < 0 for count in dropped.values()) or used_rows + sum(dropped.values()) != rows.num_rows:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
-        counts = f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
+        counts = f"{rows.num_rows} rows in, {used_rows} rows kept, rows dropped by reason: {reasons}"
         raise StageError(f"stage {stage.name!r} lost rows: {counts}", code="lost-rows")
-    return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns_of(table.schema))
+    return Done(writer.write(table, start, start + rows.num_rows, used_rows, dict(dropped)), columns_of(table.schema))
 
 
 # Executors run the shards of a step. All executors produce the same bytes.
@@ -133,16 +133,16 @@ class Shards:
             begins = self._begins(batch)
             at = 0
             while at < batch.num_rows:
-                here = self.total
-                if waiting and begins[at] and here >= self._end_of_shard(start):
+                row = self.total
+                if waiting and begins[at] and row >= self._end_of_shard(start):
                     yield start, pa.concat_tables(waiting)
-                    waiting, start = [], here
-                skip = next((stop for first, stop in self.done if first <= here < stop), 0)
+                    waiting, start = [], row
+                skip = next((stop for first, stop in self.done if first <= row < stop), 0)
                 if skip:
-                    size = min(skip - here, batch.num_rows - at)
-                    start = here + size
+                    size = min(skip - row, batch.num_rows - at)
+                    start = row + size
                 else:
-                    due = at + max(1, self._end_of_shard(start) - here)
+                    due = at + max(1, self._end_of_shard(start) - row)
                     cuts = np.flatnonzero(begins[due:])
                     size = (due + int(cuts[0]) if len(cuts) else batch.num_rows) - at
                     waiting.append(batch.slice(at, size))
@@ -242,15 +242,15 @@ def run_step(
     lost_before = pool.restarts
     prepare = getattr(stage, "prepare", None)
     with store.writing(step, key) as writer:
-        found, written = writer.done(), list[Part]()
-        finished_rows = sum(part.stop - part.start for part in found)
+        old_parts, written = writer.done(), list[Part]()
+        finished_rows = sum(part.stop - part.start for part in old_parts)
 
         def tell() -> None:
             if progress:
                 progress(finished_rows)
 
         together = getattr(stage, "together", None)
-        shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, tell, together)
+        shards = Shards(source.batches(), [(p.start, p.stop) for p in old_parts], shard_rows, tell, together)
 
         def prepared() -> Iterator[Shard]:
             for number, shard in enumerate(shards):
@@ -269,12 +269,12 @@ def run_step(
                     message = f"stage {stage.name!r} changed its columns at row {done.part.start}: {change}"
                     raise StageError(message, code="other-columns")
                 if not writer.has(done.part):
-                    lost = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
-                    raise StoreError(f"{lost}; use a store that all processes share", code="not-shared")
+                    problem = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
+                    raise StoreError(f"{problem}; use a store that all processes share", code="not-shared")
                 written.append(done.part)
                 finished_rows += done.part.stop - done.part.start
                 tell()
-        parts = sorted([*found, *written], key=lambda part: part.start)
+        parts = sorted([*old_parts, *written], key=lambda part: part.start)
         reached = 0
         for part in parts:
             if part.start != reached:
@@ -288,7 +288,7 @@ def run_step(
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         versions = {"askew": __version__, "python": platform.python_version(), "pyarrow": pa.__version__}
         writer.finish(manifest, {**versions, "finished": now, "host": platform.node()})
-    return StepOutcome(manifest, True, len(written), len(found), restarts=pool.restarts - lost_before)
+    return StepOutcome(manifest, True, len(written), len(old_parts), restarts=pool.restarts - lost_before)
 
 
 # A plan of steps, each of which reads a source or the result of an earlier step. It is checked before it runs.
@@ -323,13 +323,13 @@ class Plan:
         self, sources: Mapping[str, Source], steps: Sequence[Step], origin: Mapping[str, Any] | None = None
     ) -> None:
         self.sources, self.steps, self.origin = dict(sources), list(steps), origin
-        known = set(self.sources)
+        names = set(self.sources)
         for step in self.steps:
-            if step.name in known:
+            if step.name in names:
                 raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
-            if step.reads not in known:
-                raise UnknownName("source or earlier step", step.reads, known, f"the step {step.name!r}")
-            known.add(step.name)
+            if step.reads not in names:
+                raise UnknownName("source or earlier step", step.reads, names, f"the step {step.name!r}")
+            names.add(step.name)
 
     def keys(self) -> dict[str, str]:
         """The key of every step, known before anything runs."""
@@ -347,13 +347,13 @@ class Plan:
     ) -> dict[str, StepOutcome]:
         """Run the unfinished steps. ``progress`` is called with the step, its finished rows and all its rows."""
         if self.origin is not None:
-            store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})
+            store.remember_plan({**self.origin, "steps": [list(entry) for entry in self.keys().items()]})
         ready: dict[str, Source] = dict(self.sources)
         outcomes = {}
         for step in self.steps:
-            told = _told(progress, step.name, ready[step.reads])
+            report = _told(progress, step.name, ready[step.reads])
             rows = step.shard_rows or shard_rows
-            outcome = run_step(store, step.name, step.stage, ready[step.reads], rows, told, executor, step.maker)
+            outcome = run_step(store, step.name, step.stage, ready[step.reads], rows, report, executor, step.maker)
             outcomes[step.name] = outcome
             ready[step.name] = FinishedStep(store, outcome.manifest)
         return outcomes

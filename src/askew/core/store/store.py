@@ -84,7 +84,7 @@ class Store:
 
     def steps(self) -> list[Manifest]:
         """All finished steps."""
-        return [found for name in self.files.list() if (found := self._manifest(name)) is not None]
+        return [manifest for name in self.files.list() if (manifest := self._manifest(name)) is not None]
 
     def has(self, step: str) -> bool:
         """Whether a step of this name is finished, under any key."""
@@ -99,19 +99,19 @@ class Store:
             return None
         except OSError as error:
             raise StoreError(f"{path}: the manifest cannot be read ({error.strerror or error})") from None
-        found = Manifest.parse(data, path)
-        if f"{found.step}-{found.key}" != name:
-            raise StoreError(f"{path}: the manifest belongs to {found.step}-{found.key}; {remedy(path)}")
-        return found
+        manifest = Manifest.parse(data, path)
+        if f"{manifest.step}-{manifest.key}" != name:
+            raise StoreError(f"{path}: the manifest belongs to {manifest.step}-{manifest.key}; {remedy(path)}")
+        return manifest
 
     def unfinished(self) -> dict[str, dict[str, int]]:
         """Steps that have parts but no manifest, with the number of parts and of input rows that they cover."""
-        found: dict[str, dict[str, int]] = {}
+        open_steps: dict[str, dict[str, int]] = {}
         for step in self.files.list():
             parts = [name for file in self.files.list(step) if (name := _PART.fullmatch(file))]
             if parts and not self.files.exists(f"{step}/manifest.json"):
-                found[step] = {"parts": len(parts), "rows in": sum(int(name[2]) - int(name[1]) for name in parts)}
-        return found
+                open_steps[step] = {"parts": len(parts), "rows in": sum(int(name[2]) - int(name[1]) for name in parts)}
+        return open_steps
 
     @contextlib.contextmanager
     def writing(self, step: str, key: str) -> Iterator[StepWriter]:
@@ -182,13 +182,13 @@ class Store:
 
     def plans(self) -> list[dict[str, Any]]:
         """The plans that were run in this store, except those with damaged files."""
-        found = []
+        plans = []
         for name in self.files.list(_PLANS):
             with contextlib.suppress(OSError, ValueError):
                 origin = parse_json(self.files.read(f"{_PLANS}/{name}"))
                 if name == f"{fingerprint(origin)}.json" and isinstance(origin, dict):
-                    found.append(origin)
-        return found
+                    plans.append(origin)
+        return plans
 
     def digest(self, path: Path) -> str:
         """The digest of a file. It is remembered until the file is written, replaced or moved.
@@ -200,25 +200,25 @@ class Store:
         """
         before = path.stat()
         mark = _mark(path, before)
-        known = self._digests().get(mark)
-        if known is not None:
-            return known
-        now, found = time.time(), digest_file(path)
+        digest = self._digests().get(mark)
+        if digest is not None:
+            return digest
+        now, digest = time.time(), digest_file(path)
         if now - max(before.st_ctime, before.st_mtime) > SETTLED_S and _mark(path, path.stat()) == mark:
             with self.lock("digests"):
                 # Read again: another process may have added digests. An older one of the same file is removed.
                 file = mark.rpartition("|")[0]
-                others = {name: one for name, one in self._digests().items() if name.rpartition("|")[0] != file}
-                digests = {**others, mark: found}
+                others = {name: digest for name, digest in self._digests().items() if name.rpartition("|")[0] != file}
+                digests = {**others, mark: digest}
                 write_whole(self.local / "digests.json", json.dumps(digests, indent=0, sort_keys=True).encode())
-        return found
+        return digest
 
     def _digests(self) -> dict[str, str]:
         try:
             found = parse_json((self.local / "digests.json").read_bytes())
         except (OSError, ValueError):
             return {}
-        return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+        return {str(k): str(v) for k, v in digests.items()} if isinstance(digests, dict) else {}
 
 
 def _mark(path: Path, stat: os.stat_result) -> str:
@@ -362,17 +362,17 @@ class StoreCheck:
 
 def check_store(store: Store) -> StoreCheck:
     """Read every part of every step, finished or not."""
-    found = StoreCheck()
+    check = StoreCheck()
     for folder in store.files.list():
         files = store.files.list(folder)
         parts = [name for name in files if _PART.fullmatch(name)]
         if not parts and "manifest.json" not in files:
             continue
-        found.steps += 1
-        found.parts += len(parts)
+        check.steps += 1
+        check.parts += len(parts)
         step, _, key = folder.rpartition("-")
-        found.damaged += _step(store, step, key, parts)
-    return found
+        check.damaged += _step(store, step, key, parts)
+    return check
 
 
 def _step(store: Store, step: str, key: str, parts: Sequence[str]) -> Iterator[Damage]:
@@ -382,17 +382,17 @@ def _step(store: Store, step: str, key: str, parts: Sequence[str]) -> Iterator[D
         yield Damage(step, key, "", str(error))
         return
     writer = store.writer(step, key)
-    known = {} if manifest is None else {part.file: part for part in manifest.parts}
-    for name in sorted({*parts, *known}):
+    parts_by_file = {} if manifest is None else {part.file: part for part in manifest.parts}
+    for name in sorted({*parts, *parts_by_file}):
         try:
-            if manifest is not None and name in known:
-                store.open_part(manifest, known[name])
+            if manifest is not None and name in parts_by_file:
+                store.open_part(manifest, parts_by_file[name])
             part = writer.part(name)
         except StoreError as error:
             yield Damage(step, key, name, str(error), manifest)
             continue
         # A part records how many rows were dropped and why. The manifest must agree.
-        if part != known.get(name, part):
+        if part != parts_by_file.get(name, part):
             message = f"{writer.where}/manifest.json: the manifest is damaged (it disagrees with {name})"
             yield Damage(step, key, "", message)
 
@@ -402,22 +402,22 @@ def remove_damaged(store: Store, damaged: Sequence[Damage]) -> None:
 
     If the manifest itself cannot be used, readable parts are kept: their names contain the start of their digests.
     """
-    for one in damaged:
-        with store.writing(one.step, one.key) as writer:
-            store.files.delete(f"{one.folder}/manifest.json")
-            for name in [one.file] if one.file else filter(_PART.fullmatch, store.files.list(one.folder)):
+    for damage in damaged:
+        with store.writing(damage.step, damage.key) as writer:
+            store.files.delete(f"{damage.folder}/manifest.json")
+            for name in [damage.file] if damage.file else filter(_PART.fullmatch, store.files.list(damage.folder)):
                 try:
-                    readable = not one.file and bool(writer.part(name))
+                    readable = not damage.file and bool(writer.part(name))
                 except StoreError:
                     readable = False
                 if not readable:
-                    store.files.delete(f"{one.folder}/{name}")
+                    store.files.delete(f"{damage.folder}/{name}")
 
 
 def same_as_before(store: Store, damaged: Sequence[Damage]) -> list[str]:
     """One line for each step that was recomputed and has other bytes than before."""
     wrong = []
-    for manifest in {one.folder: one.manifest for one in damaged if one.manifest is not None}.values():
+    for manifest in {damage.folder: damage.manifest for damage in damaged if damage.manifest is not None}.values():
         now = None
         with contextlib.suppress(StoreError):
             now = store.finished(manifest.step, manifest.key)

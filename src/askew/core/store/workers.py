@@ -113,7 +113,7 @@ class Worker:
 
 def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
-        main, ours = (", ".join(f"{name} {one}" for name, one in have.items()) for have in (versions, VERSIONS))
+        main, ours = (", ".join(f"{name} {version}" for name, version in have.items()) for have in (versions, VERSIONS))
         differ = f"the main process has {main}, but a worker has {ours}"
         raise StageError(f"step {job.step!r}: {differ}; install the same versions for both", code="other-versions")
     if job.maker is None:
@@ -243,8 +243,8 @@ class WorkerPool(ABC, Generic[H]):
             whole = True
         finally:
             # A part is written completely or not at all, so a worker can be stopped at any moment.
-            left = [worker for worker in self._running if not whole or not worker.idle]
-            for worker in sorted(left, key=lambda worker: worker.idle):
+            unfinished = [worker for worker in self._running if not whole or not worker.idle]
+            for worker in sorted(unfinished, key=lambda worker: worker.idle):
                 self._running.remove(worker)
                 self.stop(worker)
 
@@ -274,9 +274,9 @@ class _Supervision(Generic[H]):
             if self._waiting and worker.idle and worker.job == self._job:
                 worker.shard = self._waiting.popleft()
                 self._pool.send_shard(worker, worker.shard)
-        wanted = len(self._waiting) - sum(worker.opening for worker in self._running)
-        others = [worker for worker in self._running if worker.idle and worker.job != self._job][: max(0, wanted)]
-        for _ in range(min(wanted - len(others), self._pool.count - len(self._running))):
+        missing = len(self._waiting) - sum(worker.opening for worker in self._running)
+        others = [worker for worker in self._running if worker.idle and worker.job != self._job][: max(0, missing)]
+        for _ in range(min(missing - len(others), self._pool.count - len(self._running))):
             others.append(self._pool.start())
             self._running.append(others[-1])
         for worker in others:
@@ -296,7 +296,7 @@ class _Supervision(Generic[H]):
             else:
                 worker.opening = worker.kept = False
 
-    def _retire(self, worker: H, lost: Lost) -> None:
+    def _retire(self, worker: H, death: Lost) -> None:
         """Handle the death of a worker. Its shard is sent again, unless too many workers have died on it."""
         self._running.remove(worker)
         self._pool.stop(worker)
@@ -308,7 +308,7 @@ class _Supervision(Generic[H]):
             at = "before they read any rows" if shard is None else f"on rows {shard.start} to {shard.stop}"
             hint = "if memory is short, try fewer workers or smaller shards"
             rows = None if shard is None else (shard.start, shard.stop)
-            message = f"step {self._step!r}: {DEATHS} workers died {at} ({lost.how}); {hint}"
+            message = f"step {self._step!r}: {DEATHS} workers died {at} ({death.how}); {hint}"
             raise StageError(message, code="deaths", rows=rows)
         if shard is not None:
             self._waiting.appendleft(shard)

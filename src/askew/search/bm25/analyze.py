@@ -73,8 +73,8 @@ class Analyzer:
             return table.words(), ids, counts
         numbers: dict[str, int] = {}
         lists = [[numbers.setdefault(t, len(numbers)) for t in self.function(text)] for text in texts.to_pylist()]
-        flat = np.array([number for one in lists for number in one], np.int32)
-        return list(numbers), flat, np.array([len(one) for one in lists], np.int32)
+        flat = np.array([number for numbers_of_text in lists for number in numbers_of_text], np.int32)
+        return list(numbers), flat, np.array([len(numbers_of_text) for numbers_of_text in lists], np.int32)
 
     def pairs(self, text: str) -> list[tuple[str, str | None]]:
         """The words of one text in order, each with its term; None for a stop word."""
@@ -83,9 +83,9 @@ class Analyzer:
     def pairs_of(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
         """Do the same as ``pairs`` for many texts. Each distinct word is converted to a term once."""
         words, ids, counts = self.split(pa.array(list(texts), pa.large_string()))
-        found = list(zip(words, self.to_terms(words), strict=True))
+        words_and_terms = list(zip(words, self.to_terms(words), strict=True))
         tokens = iter(ids.tolist())
-        return [[found[next(tokens)] for _ in range(count)] for count in counts.tolist()]
+        return [[words_and_terms[next(tokens)] for _ in range(count)] for count in counts.tolist()]
 
     def terms(self, text: str) -> list[str]:
         """The terms of one text."""
@@ -110,10 +110,10 @@ class TermReader:
         else:
             first = self._table.known
             ids, counts = read_tokens(texts, self._table)
-            known = self._table.known
-            if known > len(self._terms):
-                self._terms = np.concatenate([self._terms[:first], np.empty(2 * known - first, np.int32)])
-            self._terms[first:known] = self._vocabulary.number(self._table.words(first))
+            end = self._table.known
+            if end > len(self._terms):
+                self._terms = np.concatenate([self._terms[:first], np.empty(2 * end - first, np.int32)])
+            self._terms[first:end] = self._vocabulary.number(self._table.words(first))
             numbers = self._terms
         terms, sizes = _keep_terms(numbers, ids, counts)
         return terms, sizes, counts
@@ -122,16 +122,16 @@ class TermReader:
 @compiled
 def _keep_terms(terms: Any, ids: Any, counts: Any) -> Any:
     """The terms of the tokens in order, without dropped words, and the number of terms per document."""
-    kept, sizes = np.empty(len(ids), np.int32), np.empty(len(counts), np.int32)
+    used_terms, sizes = np.empty(len(ids), np.int32), np.empty(len(counts), np.int32)
     at, used = 0, 0
     for doc in range(len(counts)):
         before = used
         for i in range(at, at + counts[doc]):
-            kept[used] = terms[ids[i]]
-            used += kept[used] != DROPPED
+            used_terms[used] = terms[ids[i]]
+            used += used_terms[used] != DROPPED
         at += counts[doc]
         sizes[doc] = used - before
-    return kept[:used].copy(), sizes
+    return used_terms[:used].copy(), sizes
 
 
 def _english(words: Sequence[str]) -> Sequence[str | None]:

@@ -74,8 +74,8 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
         has_texts = [TEXTS in shard.header["files"] for shard in shards]
         if any(has_texts) and not all(has_texts):
             odd = shards[has_texts.index(False)].folder
-            said = f"index {odd}: it has no texts, but other shards have texts; index all shards with texts"
-            raise ConfigError(said, code="no-texts", shard=odd.name)
+            problem = f"index {odd}: it has no texts, but other shards have texts; index all shards with texts"
+            raise ConfigError(problem, code="no-texts", shard=odd.name)
         doc_ids = pa.concat_arrays([shard.doc_ids for shard in shards])
         refuse_repeats(doc_ids)
         terms = pc.unique(pa.concat_arrays([shard.terms for shard in shards]))
@@ -108,9 +108,9 @@ class _Shard:
 
     def frequencies(self, terms: int) -> Any:
         """The number of postings in this shard for each term of the merged index."""
-        found = np.zeros(terms, np.int64)
-        found[self.number] = np.diff(self.offsets)
-        return found
+        counts = np.zeros(terms, np.int64)
+        counts[self.number] = np.diff(self.offsets)
+        return counts
 
 
 def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
@@ -128,7 +128,7 @@ def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
                 f"index {folder}: made with the analyzer {header['analyzer']!r}, but the first shard with "
                 f"{headers[0]['analyzer']!r}; index all shards with the same analyzer"
             )
-    files = [(f / name, known) for f, h in zip(folders, headers, strict=True) for name, known in h["files"].items()]
+    files = [(f / name, facts) for f, h in zip(folders, headers, strict=True) for name, facts in h["files"].items()]
     list(pool.map(lambda file: check_file(*file), files))
     shards = [_Shard(folder, header) for folder, header in zip(folders, headers, strict=True)]
     for before, shard in itertools.pairwise(shards):
@@ -179,14 +179,14 @@ def _joined_offsets(shards: Sequence[_Shard], name: str) -> Iterator[Any]:
 
 def _merged_over(shards: Sequence[_Shard], offsets: Any) -> Any:
     """The counts above 255 with the new positions of their postings."""
-    found, begins = [], offsets[:-1].copy()
+    moved, begins = [], offsets[:-1].copy()
     for shard in shards:
         over = shard.read("over.i64").reshape(-1, 2)
         term = np.searchsorted(shard.offsets, over[:, 0], side="right") - 1
         places = begins[shard.number[term]] + over[:, 0] - shard.offsets[term]
-        found.append(np.stack([places, over[:, 1]], axis=1))
+        moved.append(np.stack([places, over[:, 1]], axis=1))
         begins += shard.frequencies(len(begins))
-    over = np.concatenate(found)
+    over = np.concatenate(moved)
     return over[np.argsort(over[:, 0])]
 
 
@@ -330,7 +330,7 @@ def build_index(
                     part = _Part(analyzer.name, vocabulary)
             if parts:
                 parts.append(writer.submit(part.write, spare / str(len(parts))))
-            folders = [one.result() for one in parts]
+            folders = [part_folder.result() for part_folder in parts]
         if parts:
             write_merged(folders, folder, threads)
         else:
@@ -403,13 +403,13 @@ class _Part:
         return folder
 
     def _terms(self) -> tuple[Any, Any, pa.Array]:
-        known = self.vocabulary.terms()
-        totals = np.zeros(len(known), np.int64)
+        all_terms = self.vocabulary.terms()
+        totals = np.zeros(len(all_terms), np.int64)
         for part in self.tokens:
             _count(part, totals)
         used = np.flatnonzero(totals)
-        names = known.take(pa.array(used))
+        names = all_terms.take(pa.array(used))
         order = pc.array_sort_indices(names).to_numpy()
-        place = np.full(len(known), -1, np.int32)
+        place = np.full(len(all_terms), -1, np.int32)
         place[used[order]] = np.arange(len(used), dtype=np.int32)
         return place, totals[used[order]], names.take(pa.array(order))

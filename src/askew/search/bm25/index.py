@@ -177,7 +177,7 @@ def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any
     Several processes may do this at the same time: the first to finish creates the folder, and the others discard their
     identical copies.
     """
-    made = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
     try:
         block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // BLOCK))]).astype(np.int64)
         block_max = np.zeros(int(block_offsets[-1]), np.float32)
@@ -187,18 +187,18 @@ def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any
         ranges = _ranges(offsets, docs, impacts, term_max, documents)
         arrays = (impacts, block_offsets, block_max, term_max, *ranges, *_members(offsets, docs, documents), *kth)
         for file, array in zip(_FILES, arrays, strict=True):
-            array.tofile(made / file)
-        known = {file: describe_file(made / file) for file in _FILES}
-        write_sealed(made / "header.json", {"model": name, "format": FORMAT, "files": known})
-        made.chmod(0o755)
+            array.tofile(temporary / file)
+        checksums = {file: describe_file(temporary / file) for file in _FILES}
+        write_sealed(temporary / "header.json", {"model": name, "format": FORMAT, "files": checksums})
+        temporary.chmod(0o755)
         try:
-            made.rename(folder)
+            temporary.rename(folder)
         except OSError:
             if not (folder / "header.json").exists():  # left by an interrupted write
                 shutil.rmtree(folder)
-                made.rename(folder)
+                temporary.rename(folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
@@ -329,13 +329,13 @@ class Index:
 
 
 @compiled
-def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers: Any) -> None:
+def _find_terms(data: Any, offsets: Any, terms: Any, known_offsets: Any, numbers: Any) -> None:
     """Find terms by binary search: hashing all known terms would take longer than most batches."""
     for i in range(len(numbers)):
         low, high = 0, len(known_offsets) - 1
         while low < high:
             middle = (low + high) >> 1
-            order = _compare(data, offsets[i], offsets[i + 1], known, known_offsets[middle], known_offsets[middle + 1])
+            order = _compare(data, offsets[i], offsets[i + 1], terms, known_offsets[middle], known_offsets[middle + 1])
             if order == 0:
                 numbers[i] = middle
                 break
@@ -346,10 +346,10 @@ def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers
 
 
 @compiled
-def _compare(left: Any, a: int, a_stop: int, right: Any, b: int, b_stop: int) -> int:
+def _compare(first: Any, a: int, a_stop: int, right: Any, b: int, b_stop: int) -> int:
     while a < a_stop and b < b_stop:
-        if left[a] != right[b]:
-            return -1 if left[a] < right[b] else 1
+        if first[a] != right[b]:
+            return -1 if first[a] < right[b] else 1
         a += 1
         b += 1
     return (a_stop - a > 0) - (b_stop - b > 0)

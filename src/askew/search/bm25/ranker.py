@@ -75,9 +75,9 @@ class Bm25Ranker:
         """Analyze queries. Terms that no document has are left out, and equal queries are merged."""
         words, ids, counts = self.analyzer.split(texts)
         of_words = self.analyzer.to_terms(words)
-        known = self.index.term_numbers([term or "" for term in of_words])
-        known[[term is None for term in of_words]] = -1
-        terms = known[ids] if len(words) else np.zeros(0, np.int64)
+        numbers = self.index.term_numbers([term or "" for term in of_words])
+        numbers[[term is None for term in of_words]] = -1
+        terms = numbers[ids] if len(words) else np.zeros(0, np.int64)
         query = np.repeat(np.arange(len(counts)), counts)
         query, terms = query[terms >= 0], terms[terms >= 0]
         order = np.lexsort((terms, query))
@@ -157,8 +157,8 @@ def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> l
     for i, text in enumerate(texts):
         query: Weights = {term: float(count) for term, count in Counter(ranker.analyzer.terms(text)).items()}
         part = slice(int(first.offsets[i]), int(first.offsets[i + 1]))
-        found = zip(first.docs[part].tolist(), first.scores[part].tolist(), strict=True)
-        documents = [(method.read(_usable_terms(ranker, doc)), score) for doc, score in found]
+        hits = zip(first.docs[part].tolist(), first.scores[part].tolist(), strict=True)
+        documents = [(method.read(_usable_terms(ranker, doc)), score) for doc, score in hits]
         expanded.append(method.mix(query, documents) if documents else query)
     return expanded
 
@@ -168,8 +168,8 @@ def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
     numbers, counts = index.document_terms(doc)
     rare = ~is_common(index.offsets[numbers + 1] - index.offsets[numbers], index.with_text)
     names = index.terms.take(pa.array(numbers[rare])).to_pylist()
-    found = zip(names, counts[rare].tolist(), strict=True)
-    return {name: float(count) for name, count in found if has_usable_length(name)}
+    frequencies = zip(names, counts[rare].tolist(), strict=True)
+    return {name: float(count) for name, count in frequencies if has_usable_length(name)}
 
 
 # BM25 and related rankers, under their names in commands and recipes.

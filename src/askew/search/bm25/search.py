@@ -202,8 +202,8 @@ def most_near(doc: int, total: Any, dense: int, tables: int, query: QueryLists, 
     """
     word, shift = doc >> WORD_BITS, np.uint64(doc & 63)
     for m in range(dense):
-        there = np.float64((lists.bits[query.table_bits[m] + word] >> shift) & np.uint64(1))
-        total += there * query.table_step[m] * np.float64(lists.ranges[query.table_at[m] + (doc >> RANGE_BITS)])
+        is_member = np.float64((lists.bits[query.table_bits[m] + word] >> shift) & np.uint64(1))
+        total += is_member * query.table_step[m] * np.float64(lists.ranges[query.table_at[m] + (doc >> RANGE_BITS)])
     return _most_without_bits(doc, total, dense, tables, query, lists)
 
 
@@ -215,7 +215,7 @@ def _most_without_bits(doc: int, total: Any, dense: int, tables: int, query: Que
 
 
 @compiled
-def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Open) -> None:
+def add_dense(count: int, others: int, query: QueryLists, lists: Lists, candidates: Open) -> None:
     """Add to some documents their scores in those of the first lists that have bits.
 
     For each list, all positions are computed first and then read, so that the memory loads can overlap.
@@ -223,15 +223,15 @@ def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Op
     for j in range(others):
         if query.columns[j, BITS] < 0:
             continue
-        first, begin, found = query.columns[j, BITS], query.columns[j, BEGIN], np.int64(0)
+        first, begin, members = query.columns[j, BITS], query.columns[j, BEGIN], np.int64(0)
         for c in range(count):
-            word, shift = first + (left.docs[c] >> WORD_BITS), np.uint64(left.docs[c] & 63)
+            word, shift = first + (candidates.docs[c] >> WORD_BITS), np.uint64(candidates.docs[c] & 63)
             bits = lists.bits[word]
             before = np.int64(count_bits(bits & ((np.uint64(1) << shift) - np.uint64(1))))
-            left.rows[found], left.places[found] = c, begin + lists.ranks[word] + before
-            found += np.int64((bits >> shift) & np.uint64(1))
-        for i in range(found):
-            left.sums[left.rows[i]] += query.weight[j] * np.float64(lists.impacts[left.places[i]])
+            candidates.rows[members], candidates.places[members] = c, begin + lists.ranks[word] + before
+            members += np.int64((bits >> shift) & np.uint64(1))
+        for i in range(members):
+            candidates.sums[candidates.rows[i]] += query.weight[j] * np.float64(lists.impacts[candidates.places[i]])
 
 
 @compiled(forceinline=True)
@@ -255,12 +255,12 @@ def finish(
             continue
         place = seek(lists.docs, query.columns[j, AT], query.columns[j, STOP], doc)
         query.columns[j, AT] = place
-        found = 0.0
+        score = 0.0
         if place < query.columns[j, STOP] and lists.docs[place] == doc:
-            found = query.weight[j] * np.float64(lists.impacts[place])
+            score = query.weight[j] * np.float64(lists.impacts[place])
         # Replace the bound of this list by its actual score.
-        total += found
-        most += found - might
+        total += score
+        most += score - might
     return total
 
 
@@ -422,7 +422,7 @@ def _add_window(
 
 
 @compiled
-def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left: Open) -> int:
+def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, candidates: Open) -> int:
     sums, touched = window.sums, window.touched
     some = 0
     for word in range(size >> 6):
@@ -433,26 +433,26 @@ def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left:
             bits &= bits - np.uint64(1)
             total = sums[i]
             sums[i] = 0.0
-            left.docs[some], left.sums[some] = start + i, total
+            candidates.docs[some], candidates.sums[some] = start + i, total
             some += total + rest >= floor[0]
     return some
 
 
 @compiled
 def _search_window(start: int, width: int, first: int, count: int, k: int, size: int, work: Work) -> int:
-    query, lists, best, window, left = work.query, work.lists, work.best, work.window, work.left
+    query, lists, best, window, candidates = work.query, work.lists, work.best, work.window, work.left
     _add_window(start, start + width, first, count, query, lists, best.floor, window)
-    some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
+    some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, candidates)
     dense, tables, fixed = choose_tables(first, query)
-    kept = 0
+    remaining = 0
     for c in range(some):
-        most = most_near(left.docs[c], left.sums[c] + fixed, dense, tables, query, lists)
-        left.docs[kept], left.sums[kept] = left.docs[c], left.sums[c]
-        kept += most >= best.floor[0]
-    add_dense(kept, first, query, lists, left)
-    for c in range(kept):
-        doc = left.docs[c]
-        total = finish(doc, left.sums[c], first, dense, tables, fixed, query, lists, best.floor)
+        most = most_near(candidates.docs[c], candidates.sums[c] + fixed, dense, tables, query, lists)
+        candidates.docs[remaining], candidates.sums[remaining] = candidates.docs[c], candidates.sums[c]
+        remaining += most >= best.floor[0]
+    add_dense(remaining, first, query, lists, candidates)
+    for c in range(remaining):
+        doc = candidates.docs[c]
+        total = finish(doc, candidates.sums[c], first, dense, tables, fixed, query, lists, best.floor)
         if total >= best.floor[0]:
             size = offer(np.float32(total), doc, k, size, best)
     return size
@@ -464,7 +464,7 @@ def _walk_list(t: int, p: int, k: int, size: int, work: Work, stamp: int) -> int
 
     Blocks of postings that cannot reach the floor are skipped.
     """
-    query, lists, best, left, seen = work.query, work.lists, work.best, work.left, work.seen
+    query, lists, best, candidates, seen = work.query, work.lists, work.best, work.left, work.seen
     docs, impacts, floor = lists.docs, lists.impacts, best.floor
     dense, tables, fixed = choose_tables(t, query)
     rest = query.reach[t - 1] if t > 0 else 0.0
@@ -480,13 +480,13 @@ def _walk_list(t: int, p: int, k: int, size: int, work: Work, stamp: int) -> int
         for q in range(p, limit):
             doc, total = np.int64(docs[q]), w * np.float64(impacts[q])
             most = most_near(doc, total + fixed, dense, tables, query, lists)
-            left.docs[some], left.sums[some] = doc, total
+            candidates.docs[some], candidates.sums[some] = doc, total
             some += most >= floor[0]
         p = limit
-        add_dense(some, t, query, lists, left)
+        add_dense(some, t, query, lists, candidates)
         for c in range(some):
-            doc = left.docs[c]
-            total = finish(doc, left.sums[c], t, dense, tables, fixed, query, lists, floor)
+            doc = candidates.docs[c]
+            total = finish(doc, candidates.sums[c], t, dense, tables, fixed, query, lists, floor)
             if total >= floor[0] and seen[doc] != stamp:
                 seen[doc] = stamp
                 size = offer(np.float32(total), doc, k, size, best)
@@ -533,24 +533,24 @@ def _walk_windows(k: int, count: int, work: Work, stamp: int) -> int:
 def _expected_floor(k: int, count: int, documents: int, work: Work) -> Any:
     """A lower bound of the k-th best score, estimated from a sample of the documents; -1 without an estimate."""
     query, lists, best = work.query, work.lists, work.best
-    wanted = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
+    rank = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
     first = essential_from(query.reach, count, best.floor)
     postings = 0
     for t in range(first, count):
         postings += query.columns[t, STOP] - query.columns[t, BEGIN]
-    if postings < 2 * _SHARE * wanted:  # too few to be worth it
+    if postings < 2 * _SHARE * rank:  # too few to be worth it
         return -1.0
     size = 0
     for start in range(_SAMPLE * _SHARE // 2, documents, _SAMPLE * _SHARE):
         for t in range(first, count):
             query.columns[t, AT] = seek(lists.docs, query.columns[t, AT], query.columns[t, STOP], start)
-        size = _search_window(start, _SAMPLE, first, count, wanted, size, work)
+        size = _search_window(start, _SAMPLE, first, count, rank, size, work)
         first = essential_from(query.reach, count, best.floor)
     rewind(count, query)
-    if size < wanted:
+    if size < rank:
         return -1.0
-    keep_best(best.keys, size, wanted)
-    return lowest_score(best, wanted) * TIE
+    keep_best(best.keys, size, rank)
+    return lowest_score(best, rank) * TIE
 
 
 @compiled
@@ -645,7 +645,7 @@ class BagSearcher:
         self._check(bags.terms)
         count = len(bags.offsets) - 1
         docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
-        found = np.zeros(count, np.int64)
+        sizes = np.zeros(count, np.int64)
         with self._lock:
             # Each query has two numbers that no earlier query had.
             if self._stamp + 2 * count >= 1 << 31:
@@ -657,18 +657,18 @@ class BagSearcher:
         terms = TermTables(*(raw[name] for name in TermTables._fields))
 
         def work(rows: Any) -> None:
-            search_bags(rows, bags, k, lists, terms, docs, scores, found, self._seen(), stamp)
+            search_bags(rows, bags, k, lists, terms, docs, scores, sizes, self._seen(), stamp)
 
         # A small search has one part: it ends before other threads would start.
         starts = self.offsets.raw
         small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
         count = 1 if small or self.threads == 1 else max(1, min(count, 8 * self.threads))
-        parts = np.array_split(np.arange(len(found)), count)
+        parts = np.array_split(np.arange(len(sizes)), count)
         if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))
-        offsets = np.concatenate([[0], np.cumsum(found[bags.which])]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(sizes[bags.which])]).astype(np.int64)
         all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
         _copy_rows(bags.which, offsets, docs, scores, all_docs, all_scores)
         return Hits(offsets, all_docs, all_scores)

@@ -80,7 +80,7 @@ def _slot_of(key: Any, slots: Any) -> Any:
 
 
 @compiled(forceinline=True)
-def number_of(blob: Any, start: int, stop: int, key: Any, slots: Any, spans: Any, known: int) -> int:
+def number_of(blob: Any, start: int, stop: int, key: Any, slots: Any, spans: Any, words: int) -> int:
     """The number of a word in the table. A new word is added under ``known``, the next free number."""
     slot = _slot_of(key, slots)
     is_long = np.uint64(stop - start > SHORT)
@@ -90,9 +90,9 @@ def number_of(blob: Any, start: int, stop: int, key: Any, slots: Any, spans: Any
             if not is_long or _is_same(blob, start, stop, spans[word, 0], spans[word, 1]):
                 return int(word)
         slot = (slot + 1) & (len(slots) - 1)
-    slots[slot, 0], slots[slot, 1] = key, np.uint64(known + 1) << _ONE | is_long
-    spans[known, 0], spans[known, 1] = start, stop
-    return known
+    slots[slot, 0], slots[slot, 1] = key, np.uint64(words + 1) << _ONE | is_long
+    spans[words, 0], spans[words, 1] = start, stop
+    return words
 
 
 @compiled
@@ -106,8 +106,8 @@ def _is_same(blob: Any, start: int, stop: int, other: int, other_stop: int) -> b
 
 
 @compiled
-def _fill_slots(blob: Any, spans: Any, known: int, slots: Any) -> None:
-    for word in range(known):
+def _fill_slots(blob: Any, spans: Any, words: int, slots: Any) -> None:
+    for word in range(words):
         key = key_of_bytes(blob, spans[word, 0], spans[word, 1])
         slot = _slot_of(key, slots)
         while slots[slot, 1] != 0:
@@ -380,7 +380,7 @@ def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> b
 @compiled
 def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler keeps it in registers
     data: Any, offsets: Any, first: int, total: int, classes: Any, lower: Any, slots: Any, spans: Any, blob: Any,
-    known: int, used: int, ids: Any, counts: Any,
+    words: int, used: int, ids: Any, counts: Any,
 ) -> Any:  # fmt: skip
     """Fill ``ids`` and ``counts`` from document ``first`` on.
 
@@ -397,8 +397,8 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
         at, end = offsets[doc], offsets[doc + 1]
         before, barren = total, at
         while at < end:
-            if known >= most_words or used > most_bytes:
-                return doc, before, known, used
+            if words >= most_words or used > most_bytes:
+                return doc, before, words, used
             if data[at] < 128 and inside[data[at]] == 0 and data[at] != 95:
                 at += 1
                 continue
@@ -417,24 +417,24 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
                 stop += 1
             if stop > at and stop - at <= MAX_TOKEN and _ends_for_sure(data, stop, end, classes, inside):
                 key = key_of(tail - used, start, hashed)
-                number = number_of(blob, used, tail, key, slots, spans, known)
+                number = number_of(blob, used, tail, key, slots, spans, words)
                 ids[total] = number
                 total += 1
                 at = stop
-                if number == known:
-                    known, used = known + 1, tail
+                if number == words:
+                    words, used = words + 1, tail
                 continue
             stop, is_token, barren = _token_end(data, at, end, classes, barren)
             while is_token and at < stop:
-                if known >= most_words or used > most_bytes:
-                    return doc, before, known, used
+                if words >= most_words or used > most_bytes:
+                    return doc, before, words, used
                 tail, at = _write_lower(data, at, stop, lower, blob, used)
                 tail = _without_possessive(blob, used, tail)
-                number = number_of(blob, used, tail, key_of_bytes(blob, used, tail), slots, spans, known)
+                number = number_of(blob, used, tail, key_of_bytes(blob, used, tail), slots, spans, words)
                 ids[total] = number
                 total += 1
-                if number == known:
-                    known, used = known + 1, tail
+                if number == words:
+                    words, used = words + 1, tail
             at = stop
         counts[doc] = total - before
-    return len(offsets) - 1, total, known, used
+    return len(offsets) - 1, total, words, used

@@ -56,8 +56,8 @@ class AnswerFile:
     def read(self, keys: Sequence[bytes]) -> dict[bytes, list[Found]]:
         """The stored answers to these keys. Answers that are damaged or lack a text are left out."""
         answers = self._rows("answers", keys)
-        wanted = {bytes.fromhex(ref) for rows in answers.values() for _, _, ref in rows if ref is not None}
-        texts: dict[str | None, str | None] = {key.hex(): text for key, text in self._rows("texts", wanted).items()}
+        text_keys = {bytes.fromhex(ref) for rows in answers.values() for _, _, ref in rows if ref is not None}
+        texts: dict[str | None, str | None] = {key.hex(): text for key, text in self._rows("texts", text_keys).items()}
         texts[None] = None
         return {
             key: [Found(doc, score, texts[ref]) for doc, score, ref in rows]
@@ -67,12 +67,12 @@ class AnswerFile:
 
     def write(self, answers: Mapping[bytes, Sequence[Found]]) -> None:
         """Write answers to the file and commit them. A text that occurs in several answers is stored once."""
-        every = {one.text for answer in answers.values() for one in answer if one.text is not None}
+        distinct = {doc.text for answer in answers.values() for doc in answer if doc.text is not None}
         hashed = partial(hashlib.blake2b, key=self._opened[1], digest_size=16)
-        texts = {text: hashed(text.encode("utf-8", "surrogatepass")).digest() for text in every}
+        texts = {text: hashed(text.encode("utf-8", "surrogatepass")).digest() for text in distinct}
         new = {text: key for text, key in texts.items() if key not in self._written}
         rows = {
-            key: [(one.doc_id, one.score, None if one.text is None else texts[one.text].hex()) for one in answer]
+            key: [(doc.doc_id, doc.score, None if doc.text is None else texts[doc.text].hex()) for doc in answer]
             for key, answer in answers.items()
         }
         with self._used() as file, file:
@@ -83,15 +83,15 @@ class AnswerFile:
 
     def _rows(self, table: str, keys: Collection[bytes]) -> dict[bytes, Any]:
         """The values of these keys in a table, without damaged ones."""
-        found, wanted = {}, list(keys)
+        values, listed = {}, list(keys)
         with self._used() as file:
-            for start in range(0, len(wanted), _AT_ONCE):
-                part = wanted[start : start + _AT_ONCE]
+            for start in range(0, len(listed), _AT_ONCE):
+                part = listed[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(part))
                 for key, value in file.execute(f"SELECT key, value FROM {table} WHERE key IN ({marks})", part):
                     with contextlib.suppress(ValueError, TypeError, zlib.error):
-                        found[key] = self._unpack(key, value)
-        return found
+                        values[key] = self._unpack(key, value)
+        return values
 
     def __len__(self) -> int:
         with self._used() as file:
@@ -181,8 +181,8 @@ class AnswerFile:
             raise StoreError(f"⟨cache⟩ {self.path}: this version of askew cannot read its format; name another file")
         if (facts["encrypted"] == b"1") != bool(self._secret):
             is_so, do = ("not encrypted", "leave out") if self._secret else ("encrypted", "give")
-            said = f"⟨cache⟩ {self.path}: the cache is {is_so}; {do} ⟨cache_key_env⟩ or ⟨cache_key_file⟩"
-            raise ConfigError(said, code=is_so.replace(" ", "-"))
+            problem = f"⟨cache⟩ {self.path}: the cache is {is_so}; {do} ⟨cache_key_env⟩ or ⟨cache_key_file⟩"
+            raise ConfigError(problem, code=is_so.replace(" ", "-"))
         if not self._secret:
             return facts["salt"], None
         lookup, cipher = _derived(self._secret, facts["salt"])
@@ -191,14 +191,14 @@ class AnswerFile:
             with file:
                 file.execute("INSERT OR IGNORE INTO about VALUES ('check', ?)", (check,))
         elif not secrets.compare_digest(facts["check"], check):
-            said = f"⟨cache⟩ {self.path}: encrypted with another secret; give it, or delete the file"
-            raise ConfigError(said, code="other-secret")
+            problem = f"⟨cache⟩ {self.path}: encrypted with another secret; give it, or delete the file"
+            raise ConfigError(problem, code="other-secret")
         return lookup, cipher
 
     def _unusable(self, error: Exception) -> StoreError:
         why = getattr(error, "strerror", None) or type(error).__name__
-        said = f"⟨cache⟩ {self.path}: the file cannot be used ({why}); delete it, or name another file"
-        return StoreError(said, code="unusable", kind=type(error).__name__)
+        problem = f"⟨cache⟩ {self.path}: the file cannot be used ({why}); delete it, or name another file"
+        return StoreError(problem, code="unusable", kind=type(error).__name__)
 
 
 def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
@@ -209,5 +209,5 @@ def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
     secret = source.read()
     if len(secret) < _LEAST_SECRET:
         raise ConfigError(f"the secret of the cache should have {_LEAST_SECRET} characters or more, found fewer")
-    made = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1, dklen=64)
-    return made[:32], AESGCM(made[32:])
+    derived = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1, dklen=64)
+    return derived[:32], AESGCM(derived[32:])

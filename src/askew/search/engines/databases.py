@@ -56,15 +56,15 @@ class _Database:
         if not (path.exists() if self._is_local else parts):
             raise ConfigError(f"{self.extra}: ⟨place⟩ is neither an address nor a path that exists", code="no-place")
         if parts and (parts.password or any(is_secret_name(name) for name, _ in parse_qsl(parts.query))):
-            said = f"{self.extra}: ⟨place⟩ should have no password or key; give a secret with ⟨auth_env⟩ or ⟨auth_file⟩"
-            raise ConfigError(said, code="secret-in-place")
+            why = f"{self.extra}: ⟨place⟩ should have no password or key; give a secret with ⟨auth_env⟩ or ⟨auth_file⟩"
+            raise ConfigError(why, code="secret-in-place")
         self._place = str(path) if self._is_local else self.place
         self.id = f"{self.extra}-{getattr(self, 'table', None) or getattr(self, 'collection', None) or path.name}"
         self._lock, self._clients = threading.RLock(), deque[Any]()
         weakref.finalize(self, close_all, self._clients)
 
     def settings(self) -> Mapping[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in self.how_asked}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in self.how_asked}
         return values | ({"model": identify(values["model"], values["revision"])} if values.get("model") else {})
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
@@ -74,8 +74,8 @@ class _Database:
             with self._lock:
                 client = self._clients.pop() if self._clients else self._open()
             try:
-                wanted = self._vectors(texts) if getattr(self, "model", None) else texts
-                return [[self._found(*row) for row in self._rows(client, query, k)] for query in wanted]
+                searched = self._vectors(texts) if getattr(self, "model", None) else texts
+                return [[self._found(*row) for row in self._rows(client, query, k)] for query in searched]
             finally:
                 self._clients.append(client)
         except AskewError:
@@ -100,10 +100,10 @@ class _Database:
     def _explained(self, error: Exception) -> EngineError:
         code: Any = getattr(error, "status_code", getattr(error, "sqlstate", getattr(error, "code", None)))
         if {getattr(code, "name", code), *(kind.__name__ for kind in type(error).__mro__)} & _LOST:
-            said = "no connection, or no reply in time; check that the engine runs, the address and the secret"
-            return EngineError(f"engine {self.id}: {said}", transient=True, code="no-connection")
-        said = f"engine {self.id}: {type(error).__name__} ({code}); check {', '.join(self.settings())}"
-        return EngineError(said, code="request-failed", kind=type(error).__name__)
+            problem = "no connection, or no reply in time; check that the engine runs, the address and the secret"
+            return EngineError(f"engine {self.id}: {problem}", transient=True, code="no-connection")
+        problem = f"engine {self.id}: {type(error).__name__} ({code}); check {', '.join(self.settings())}"
+        return EngineError(problem, code="request-failed", kind=type(error).__name__)
 
 
 @dataclass(eq=False)
@@ -120,7 +120,7 @@ class TantivyEngine(_Database):
         return import_module("tantivy").Index.open(self._place)
 
     def _rows(self, client: Any, query: str, k: int) -> Any:
-        boosts = {name: float(boost or 1) for name, _, boost in (one.partition("^") for one in names_in(self.fields))}
+        boosts = {name: float(boost or 1) for name, _, boost in (name.partition("^") for name in names_in(self.fields))}
         # Words in quotes, so that nothing is read as an operator. They are split as tantivy's tokenizers do, so that
         # none becomes a phrase: marks are part of the preceding letter.
         parts = "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in query)
@@ -207,14 +207,14 @@ class QdrantEngine(_VectorDatabase):
     def _open(self) -> Any:
         # The secret is read for each request, so that no object stores it.
         auth = {"auth_token_provider": self._auth.read} if self._auth else {}
-        made = import_module("qdrant_client").QdrantClient
-        return made(url=self._place, timeout=math.ceil(self.timeout_s), check_compatibility=False, **auth)
+        client = import_module("qdrant_client").QdrantClient
+        return client(url=self._place, timeout=math.ceil(self.timeout_s), check_compatibility=False, **auth)
 
     def _rows(self, client: Any, query: Any, k: int) -> Any:
         payload = [name for name in (self.id_field, *names_in(self.text_fields)) if name]
         options = {"using": self.vector_field or None, "limit": k, "with_payload": payload or False}
-        found = client.query_points(self.collection, query=query, **options).points
-        return [({**(point.payload or {}), "": point.id}, point.score) for point in found]
+        points = client.query_points(self.collection, query=query, **options).points
+        return [({**(point.payload or {}), "": point.id}, point.score) for point in points]
 
 
 @dataclass(eq=False)
@@ -234,8 +234,8 @@ class MilvusEngine(_VectorDatabase):
         # These libraries log complete errors, including requests and replies.
         for name in ("pymilvus", "milvus_lite", "grpc"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        made, token = import_module("pymilvus").MilvusClient, self._secret() or ""
-        client = made(self._place, timeout=self.timeout_s, token=token)
+        client_class, token = import_module("pymilvus").MilvusClient, self._secret() or ""
+        client = client_class(self._place, timeout=self.timeout_s, token=token)
         if self._is_local:
             # Milvus Lite loads the collection into this process. On a server nothing is changed.
             client.load_collection(self.collection)
@@ -281,7 +281,7 @@ class PostgresEngine(_VectorDatabase):
         if self.model:
             vector = quoted("searched", self.vector_field)
             distance = f"{vector} {_OPERATORS[self.distance]} %s"
-            said = f"SELECT {distance}, {shown} FROM {table} WHERE {vector} IS NOT NULL ORDER BY 1 LIMIT %s"
+            sql = f"SELECT {distance}, {shown} FROM {table} WHERE {vector} IS NOT NULL ORDER BY 1 LIMIT %s"
         else:
             # An index is found by the same expression, so a single column stands as it is.
             text = columns[1] if len(columns) == 2 else f"concat_ws(' ', {', '.join(columns[1:])})"
@@ -290,14 +290,14 @@ class PostgresEngine(_VectorDatabase):
             if self.tsvector_column:
                 words = quoted("searched", self.tsvector_column)
             # The text of a tsquery quotes its words, so only operators have spaces around them.
-            wanted = f"(SELECT replace(plainto_tsquery({language}, %s)::text, ' & ', ' | ')::tsquery AS query) AS asked"
-            said = f"""SELECT -ts_rank_cd({words}, asked.query), {shown} FROM {table}, {wanted}
+            parsed = f"(SELECT replace(plainto_tsquery({language}, %s)::text, ' & ', ' | ')::tsquery AS query) AS asked"
+            sql = f"""SELECT -ts_rank_cd({words}, asked.query), {shown} FROM {table}, {parsed}
                 WHERE {words} @@ asked.query ORDER BY 1, 2 LIMIT %s"""
         # An HNSW index returns at most hnsw.ef_search rows: 40 by default, and 1000 at most.
         limits = "SELECT set_config('statement_timeout', %s, true), set_config('hnsw.ef_search', %s, true)"
         with client.transaction(), client.cursor() as cursor:
             cursor.execute(limits, [str(math.ceil(self.timeout_s * 1000)), str(min(max(k, 40), 1000))])
-            rows = cursor.execute(said, [str(query), k]).fetchall()
+            rows = cursor.execute(sql, [str(query), k]).fetchall()
         return [(dict(zip(names, values, strict=True)), -distance) for distance, *values in rows]
 
 

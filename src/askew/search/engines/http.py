@@ -74,8 +74,8 @@ def text_names(value: Any) -> Iterator[str]:
     The name ``key`` is left out, because it is common for other values.
     """
     if isinstance(value, list):
-        for one in value:
-            yield from text_names(one)
+        for item in value:
+            yield from text_names(item)
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             if isinstance(inner, str) and str(name) != "key" and not has_place(inner):
@@ -88,12 +88,12 @@ def has_place(value: Any) -> bool:
     return bool(fill_value(value, "a", 0) != fill_value(value, "b", 0))
 
 
-def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
+def read_body(written: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
     """Read the body of a request, given as a table or as JSON text."""
-    if given is None or isinstance(given, Mapping):
-        return None if given is None else dict(given)
+    if written is None or isinstance(written, Mapping):
+        return None if written is None else dict(written)
     try:
-        body = json.loads(given)
+        body = json.loads(written)
     except ValueError:
         body = None
     if not isinstance(body, dict):
@@ -122,14 +122,14 @@ def read_hits(reply: Any, form: Mapping[str, Any], where: str) -> list[Found]:
         return []
     if not isinstance(hits, list):
         raise EngineError(f"{where}: no list of hits at {form['hits_at']!r}; {_fields(reply)}; set ⟨hits_at⟩")
-    found = []
+    documents = []
     for hit in hits:
         doc_id = follow(hit, form["id_at"])
         if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or doc_id == "":
             raise EngineError(f"{where}: a hit has no document id at {form['id_at']!r}; {_fields(hit)}; set ⟨id_at⟩")
         score = follow(hit, form["score_at"]) if form.get("score_at") else None
-        found.append(Found(str(doc_id), as_number(score), joined_text(form.get("text_at"), partial(follow, hit))))
-    return found
+        documents.append(Found(str(doc_id), as_number(score), joined_text(form.get("text_at"), partial(follow, hit))))
+    return documents
 
 
 def as_number(value: Any) -> float | None:
@@ -137,10 +137,10 @@ def as_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _fields(found: Any) -> str:
-    if not isinstance(found, Mapping):
-        return f"found {type(found).__name__}"
-    names = [repr(str(name)[:_NAME_SHOWN]) for name in found]
+def _fields(reply: Any) -> str:
+    if not isinstance(reply, Mapping):
+        return f"found {type(reply).__name__}"
+    names = [repr(str(name)[:_NAME_SHOWN]) for name in reply]
     more = [] if len(names) <= _NAMES_SHOWN else ["..."]
     return f"its fields are {', '.join([*names[:_NAMES_SHOWN], *more]) or 'none'}"
 
@@ -257,7 +257,7 @@ class HttpEngine:
         """Raise an error if the request has no placeholder for the query, or contains a secret."""
         if not has_place([address, self._params, self._body]):
             raise ConfigError("http: there is no placeholder for the query; put {query} into ⟨url⟩, ⟨params⟩ or ⟨body⟩")
-        in_url = [unquote_plus(one.partition("=")[0]) for one in address.partition("?")[2].split("&")]
+        in_url = [unquote_plus(parameter.partition("=")[0]) for parameter in address.partition("?")[2].split("&")]
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
             is_header = name.lower() in ("cookie", "x-auth")
             if is_header or is_secret_name(name.removeprefix("X-").removeprefix("x-")):
@@ -284,15 +284,15 @@ def read_template(name: str | None) -> dict[str, Any]:
     if path.suffix != ".toml":
         raise UnknownName("template", name, templates())
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"⟨template⟩ {path}: cannot be read ({why})") from None
-    known = (*_PATHS, "path", "params", "body", "escape", "join", "hits_optional")
-    for key in found:
-        if key not in known:
-            raise UnknownName("setting", key, known, f"⟨template⟩ {path}")
-    return {"hits_at": "hits", "id_at": "id"} | found
+    keys = (*_PATHS, "path", "params", "body", "escape", "join", "hits_optional")
+    for key in settings:
+        if key not in keys:
+            raise UnknownName("setting", key, keys, f"⟨template⟩ {path}")
+    return {"hits_at": "hits", "id_at": "id"} | settings
 
 
 http = EnginePlugin(HttpEngine)

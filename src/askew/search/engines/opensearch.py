@@ -129,8 +129,8 @@ class OpenSearchEngine:
             is_busy = status in TRANSIENT
             shown = f", {kind}" if isinstance(kind, str) and _KIND.fullmatch(kind) else ""
             status = status if isinstance(status, int) else 400
-            said = f"{where} {'is busy' if is_busy else 'refused a query'} (status {status}{shown})"
-            return EngineError(said, transient=is_busy)
+            problem = f"{where} {'is busy' if is_busy else 'refused a query'} (status {status}{shown})"
+            return EngineError(problem, transient=is_busy)
         if follow(response, "timed_out") is True or follow(response, "_shards.failed") not in (0, MISSING):
             return EngineError(f"{where}: some shards did not answer", transient=True)
         hits = follow(response, "hits.hits")

@@ -221,10 +221,10 @@ class Wire:
             host, port = proxy.hostname or "", proxy.port or 80
         if not self._secure:
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
-        made = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=trusted())
+        connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=trusted())
         if proxy is not None:
-            made.set_tunnel(self._host, self._port, _proxy_header(proxy))
-        return made
+            connection.set_tunnel(self._host, self._port, _proxy_header(proxy))
+        return connection
 
     def _lost(self, error: Exception) -> Exception:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -241,8 +241,8 @@ class Wire:
         why = getattr(error, "strerror", None) or type(error).__name__
         proxy = self._proxy()
         who = "engine runs" if proxy is None else "proxy of the environment and the engine run"
-        said = f"{self.origin}: no connection ({why}); check that the {who}"
-        return EngineError(said, transient=True, code="no-connection", proxy=proxy is not None)
+        problem = f"{self.origin}: no connection ({why}); check that the {who}"
+        return EngineError(problem, transient=True, code="no-connection", proxy=proxy is not None)
 
 
 def read_json(reply: Reply, origin: str) -> Any:
@@ -256,20 +256,20 @@ def read_json(reply: Reply, origin: str) -> Any:
 def status_error(origin: str, status: int, headers: Mapping[str, str], has_secret: bool) -> EngineError:
     """The error of an HTTP status. The server's own message is not shown, because it may quote the query."""
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "unknown"
-    said, headers = f"{origin}: HTTP status {status} ({phrase})", {k.lower(): v for k, v in headers.items()}
+    problem, headers = f"{origin}: HTTP status {status} ({phrase})", {k.lower(): v for k, v in headers.items()}
     if status in TRANSIENT:
-        return EngineError(said, transient=True, retry_after=retry_after(headers.get("retry-after")))
+        return EngineError(problem, transient=True, retry_after=retry_after(headers.get("retry-after")))
     if 300 <= status < 400:
         to = urlsplit(headers.get("location", ""))
         where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path"
-        return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in ⟨url⟩")
+        return EngineError(f"{problem}: it redirects to {where}, which is not followed; give that address in ⟨url⟩")
     if status in (401, 403):
         advice = "the engine rejected the secret" if has_secret else "give a secret with ⟨auth_env⟩ or ⟨auth_file⟩"
     elif status == 404:
         advice = "there is nothing at this path; check ⟨url⟩ and the name of the index"
     else:
         advice = "the engine refused the query; if it refuses all queries, check the settings"
-    return EngineError(f"{said}: {advice}", code="refused", status=status)
+    return EngineError(f"{problem}: {advice}", code="refused", status=status)
 
 
 def parse_url(url: str, schemes: Collection[str]) -> SplitResult | None:
