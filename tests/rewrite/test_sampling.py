@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from askew.core.errors import ConfigError
 from askew.models import generate
 from askew.models.decode import Llama, Sampling, Stops, can_decode, choose, decode, noise
 from askew.models.generate import SMOLLM, Generator, load_generator
@@ -184,15 +183,6 @@ def test_a_line_break_ends_a_text_and_what_comes_before_it_stays(with_breaks):
 def test_nothing_to_read_gives_nothing(writer):
     assert writer.sample_kinds_many([""], ENDINGS, 2, [7], HOW) == [[[], [], []]]
     assert writer.sample("", 2, 7, HOW) == []
-
-
-def test_wrong_requests_are_refused(writer):
-    for endings, count, seeds, code in (
-        ([], 2, [7], "no-endings"), (ENDINGS, 0, [7], "bad-count"), (ENDINGS, 1, [1, 2], "unequal-lengths"),
-    ):  # fmt: skip
-        with pytest.raises(ConfigError) as refused:
-            writer.sample_kinds_many(["he is"], endings, count, seeds, HOW)
-        assert refused.value.code == code
 
 
 def test_tokens_are_drawn_as_often_as_their_shares_say():

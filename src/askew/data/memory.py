@@ -6,7 +6,7 @@ imported here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -19,7 +19,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.data.documents import as_documents, documents_of, json_document
 from askew.data.files import WHITE, shown
 from askew.data.judgements import QrelsFile, judgements_of
-from askew.data.queries import names_in, queries_of
+from askew.data.queries import queries_of, query_rows
 from askew.data.runs import Run, run_of
 
 # Used in messages in place of a file name.
@@ -47,22 +47,13 @@ def queries_in_memory(queries: object) -> pa.Table:
     """Make queries from ``{id: text}``, or from a data frame or Arrow table with the columns of a file of queries."""
     what = f"queries {_HERE}"
     if isinstance(queries, Mapping):
-        named, texts = list(queries), list(queries.values())
-        labels: list[str | None] = [None] * len(named)
+        for query, text in queries.items():
+            if not isinstance(text, str):
+                raise DataError(f"{what}: expected a text for the query {shown(query)}, found {shown(text)}")
+        table = _table({"query_id": _ids(queries, "query_id", what), "text": list(queries.values())}, what)
     else:
         table = _as_table(queries, what)
-        columns = dict(zip(("query_id", "text"), names_in(table.column_names), strict=True))
-        for name, column in columns.items():
-            if column is None:
-                raise DataError(f"{what}: expected a column {name}, found {', '.join(table.column_names)}")
-        named, texts = (table[column].to_pylist() for column in columns.values())
-        labels = table["label"].to_pylist() if "label" in table.column_names else [None] * len(named)
-    for query, text in zip(named, texts, strict=True):
-        if not isinstance(text, str):
-            raise DataError(f"{what}: expected a text for the query {shown(query)}, found {shown(text)}")
-    ids = _ids(named, "query_id", what)
-    nothing: list[str | None] = [None] * len(ids)
-    return queries_of(zip(range(1, len(ids) + 1), ids, texts, labels, nothing, strict=True), _HERE)
+    return queries_of(query_rows(table, _HERE), _HERE)
 
 
 def documents_in_memory(docs: object, fields: tuple[str, ...] = ()) -> pa.Table:
@@ -98,20 +89,20 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
     if isinstance(docs[0], Mapping):
         expected = "expected every document to be a dict, because the first document is a dict"
-        _check_each(docs, lambda doc: isinstance(doc, Mapping), expected, what)
+        _check_each(docs, [isinstance(doc, Mapping) for doc in docs], expected, what)
         # A dict is read like a line of JSON Lines.
         rows = [json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)]
         return as_documents(*zip(*rows, strict=True))
     expected = "expected a list of texts, a list of (id, text) pairs or a list of dicts"
-    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, expected, what)
+    _check_each(docs, [isinstance(doc, list | tuple) and len(doc) == 2 for doc in docs], expected, what)
     _refuse_fields("a list of (id, text)", fields, what)
     return _pairs(docs, what)
 
 
-def _check_each(docs: Sequence[Any], fits: Callable[[object], bool], expected: str, what: str) -> None:
-    for position, doc in enumerate(docs):
-        if not fits(doc):
-            raise DataError(f"{what}: {expected}; found {shown(doc)} at position {position}")
+def _check_each(docs: Sequence[Any], fits: list[bool], expected: str, what: str) -> None:
+    if not all(fits):
+        position = fits.index(False)
+        raise DataError(f"{what}: {expected}; found {shown(docs[position])} at position {position}")
 
 
 def _pairs(pairs: Sequence[Any], what: str) -> pa.Table:

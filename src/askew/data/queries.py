@@ -32,7 +32,10 @@ Blocks = Iterable[tuple[int, str]]
 def read_queries(path: Path) -> pa.Table:
     """Columns query_id, text and label (null if the file has none), and context if the file has users or times."""
     if suffix_of(path) == ".parquet":
-        return queries_of(_parquet(check_file(path, "queries")), path)
+        columns = parquet_names(check_file(path, "queries"), "queries")
+        used = [*names_in(columns), "label", *(name for names in _CONTEXT for name in names)]
+        table = parquet_table(path, "queries", [name for name in columns if name in used] or columns)
+        return queries_of(query_rows(table, path), path)
     read = {".jsonl": _json, ".ndjson": _json, ".json": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
     return queries_of(read(text_blocks(path, "queries"), path), path)
 
@@ -97,16 +100,16 @@ def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
         yield number, query_id, json_text(row[text_name], text_name, path, number), label, _context(values)
 
 
-def _parquet(path: Path) -> Iterator[Row]:
-    columns = parquet_names(path, "queries")
+def query_rows(table: pa.Table, path: Path) -> Iterator[Row]:
+    """The queries of a table, of a Parquet file or in memory. Error messages name ``path``."""
+    columns = table.column_names
     id_name, text_name = names_in(columns)
     if id_name is None or text_name is None:
         raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(columns)}")
     context_names = [name for names in _CONTEXT for name in names if name in columns]
-    names = [id_name, text_name, *(name for name in ("label",) if name in columns)]
-    table = parquet_table(path, "queries", [*names, *context_names])
+    names = [text_name, *(name for name in ("label",) if name in columns)]
     ids = id_column(table, id_name, path, "queries").to_pylist()
-    texts, *labels = (text_column(table, name, path, "queries").to_pylist() for name in names[1:])
+    texts, *labels = (text_column(table, name, path, "queries").to_pylist() for name in names)
     context_columns = [table[name].to_pylist() for name in context_names]
     for number, (query_id, text) in enumerate(zip(ids, texts, strict=True), start=1):
         if text is None:

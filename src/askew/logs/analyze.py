@@ -170,17 +170,12 @@ def _vectors(settings: LogSettings, lexicon: Lexicon) -> association.Association
         return None
     pairs = association.load_pairs(settings.pairs)
     missing = [group for group in pairs.groups if group not in lexicon.groups]
-    if missing and settings.pairs is None:
-        raise ConfigError(
-            f"⟨vectors⟩: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs "
-            "for these groups with ⟨pairs⟩",
-            code="no-pairs",
-            groups=lexicon.group_names,
-        )
     if missing:
         raise ConfigError(
-            f"the file in 'pairs' has word pairs for the group {missing[0]!r}, but the lexicon {lexicon.name!r} has no "
-            "such group; give a file with word pairs for the groups of this lexicon"
+            f"⟨vectors⟩: the word pairs are for the group {missing[0]!r}, which the lexicon {lexicon.name!r} does not "
+            f"have; give word pairs for the groups {', '.join(lexicon.groups)} with ⟨pairs⟩",
+            code="no-pairs",
+            groups=lexicon.group_names,
         )
     words, matrix = read_vectors(settings.vectors, settings.vocabulary)
     return association.Association(words, matrix, pairs)

@@ -128,20 +128,6 @@ class Generator:
 
         Prefix and ending are tokenized separately; a prefix should end at a word boundary, best with a line break.
         """
-        if not endings:
-            raise ConfigError(
-                "sample_kinds: expected one or more endings of a prompt in 'endings', found none", code="no-endings"
-            )
-        if count < 1:
-            raise ConfigError(
-                f"sample_kinds: expected 'count' (texts for each prompt) to be 1 or more, found {count}",
-                code="bad-count",
-            )
-        if len(prefixes) != len(seeds):
-            raise ConfigError(
-                f"sample_kinds: expected one seed for each prefix, found {len(seeds)} for {len(prefixes)} prefixes",
-                code="unequal-lengths",
-            )
         count_model_calls(len(prefixes) * len(endings) * count)
         ends = [self._tokens(ending, self.most_tokens // 2) for ending in endings]
         most = self.most_tokens - max(map(len, ends))

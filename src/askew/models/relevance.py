@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.files import fingerprint
 from askew.models.find import identify, load_parts
 
@@ -33,11 +33,7 @@ def encode_pairs(
     device: str = "cpu",
 ) -> Vectors:  # fmt: skip
     """One row of features for each query and its document. ``cache`` is a folder that stores the features."""
-    if layout not in LAYOUTS:
-        raise ConfigError(
-            "adapter: expected the setting 'layout' (whether the encoder reads the query and the document together) to "
-            f"be {' or '.join(map(repr, LAYOUTS))}, found {layout!r}"
-        )
+    one_of(layout, LAYOUTS, "adapter: ⟨layout⟩")
     key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
     file = cache / f"{layout}-{key}.npy" if cache is not None else None
     if file is not None and file.is_file():

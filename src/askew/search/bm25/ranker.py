@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, one_of
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive, Share
 from askew.core.ranking import Hits
 from askew.search.bm25.analyze import Analyzer, analyzer_names
@@ -42,9 +42,7 @@ class Bm25Ranker:
     def __init__(self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None) -> None:
         self.index = index if isinstance(index, Index) else Index(index)
         if isinstance(model, str):
-            if model not in MODELS:
-                raise ConfigError(f"model {model!r}: expected one of {', '.join(MODELS)}")
-            model = MODELS[model]
+            model = MODELS[one_of(model, MODELS, "model")]
         self.model, self.id, self.doc_ids = model, model.id, self.index.doc_ids
         self.weights = self.index.weights(model)
         self.analyzer = Analyzer(self.index.header["analyzer"])
