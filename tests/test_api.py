@@ -73,7 +73,7 @@ def test_a_collection_can_be_made_of_what_is_in_memory():
     assert values(report, "RR@10") == [0.5, 1.0]
     with pytest.raises(DataError, match="for the query 'q1'"):
         _ = Collection.open(DOCS, queries={"q1": 7}).queries
-    with pytest.raises(DataError, match="found query_id$"):
+    with pytest.raises(DataError, match=r"found query_id$"):
         _ = Collection.open(DOCS, queries=pl.DataFrame({"query_id": ["q1"]})).queries
 
 

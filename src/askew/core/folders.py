@@ -166,4 +166,4 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(items)
     if len(value) != len(items):
         raise ValueError("an object has the same key twice")
-    return found
+    return value

@@ -112,8 +112,8 @@ def _from_json(data: Any, path: str) -> Manifest:
         # The name of the file is made of the other facts, so that it is never another file.
         if part.file != file_of(part.start, part.stop, part.sha256) or part.start > part.stop:
             raise ValueError(f"{part.file!r} is not the name of this part")
-    found = _checked(Manifest(**data))
-    if totals != found.totals:
+    manifest = _checked(Manifest(**data))
+    if totals != manifest.totals:
         raise ValueError("the field 'totals' differs from the sums over the entries of the field 'parts'")
     if manifest.key != key_of(manifest.stage, manifest.version, manifest.settings, manifest.input_key):
         raise ValueError("the field 'key' differs from the key of stage, version, settings and input")
@@ -126,17 +126,17 @@ _TYPES = {"int": int, "str": str, "dict": dict, "list": list}
 
 def _checked(facts: _Facts) -> _Facts:
     """Check the type of each field: values read from JSON may have any type. No number is negative."""
-    for one in fields(facts):
-        expected: type = _TYPES[str(one.type).partition("[")[0]]
-        value: Any = getattr(facts, one.name)
+    for field in fields(facts):
+        expected: type = _TYPES[str(field.type).partition("[")[0]]
+        value: Any = getattr(facts, field.name)
         if type(value) is not expected:
-            raise TypeError(f"{one.name} should be {expected.__name__}, found {type(value).__name__}")
-        inner = {"dropped": int, "columns": str}.get(one.name)
+            raise TypeError(f"{field.name} should be {expected.__name__}, found {type(value).__name__}")
+        inner = {"dropped": int, "columns": str}.get(field.name)
         for number in list(value.values()) if isinstance(value, dict) and inner else [value]:
             if inner and type(number) is not inner:
                 raise TypeError(
-                    f"{one.name} should have values of type {inner.__name__}, found {type(number).__name__}"
+                    f"{field.name} should have values of type {inner.__name__}, found {type(number).__name__}"
                 )
             if isinstance(number, int) and not 0 <= number < 2**63:
-                raise ValueError(f"{one.name} should be 0 or more and below 2^63, found {number}")
+                raise ValueError(f"{field.name} should be 0 or more and below 2^63, found {number}")
     return facts

@@ -215,7 +215,7 @@ class Store:
 
     def _digests(self) -> dict[str, str]:
         try:
-            found = parse_json((self.local / "digests.json").read_bytes())
+            digests = parse_json((self.local / "digests.json").read_bytes())
         except (OSError, ValueError):
             return {}
         return {str(k): str(v) for k, v in digests.items()} if isinstance(digests, dict) else {}
