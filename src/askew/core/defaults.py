@@ -5,6 +5,8 @@ from __future__ import annotations
 # The data on which selected pairs were measured: held-out data, or in-sample (the data that selected the pairs).
 
 HELD_OUT, IN_SAMPLE = "held-out", "in-sample"
+# The false-discovery rate among queries that lean beyond chance, and the level of their tests.
+LEVEL = 0.05
 # With fewer queries, the interval of a change is too wide or too inaccurate to be useful.
 FEWEST = 5
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.defaults import LEVEL
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure
 from askew.core.protocols import DocMentions, Inputs
@@ -44,7 +45,6 @@ DRAWS = 1000
 SEED = 20_20
 # Lists with at most this many articles that name someone are enumerated: 2 ** EXACT directions.
 EXACT = 12
-LEVEL = 0.05
 # Values that differ less are the same: sums in another order.
 _TIE = 1e-9
 _CHUNK = 1 << 22

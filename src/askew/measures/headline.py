@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from askew.core import defaults
-from askew.core.defaults import counted
+from askew.core.defaults import LEVEL, counted
 from askew.core.groups import ANY, Groups, GroupsLike
 from askew.core.protocols import Inputs
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue, MeasureRequest
-from askew.measures.chance import LEVEL, chance
+from askew.measures.chance import chance
 from askew.measures.common import mentions_for
 from askew.measures.counts import DocumentSource, Progress
 from askew.measures.lists import RunLike, named_runs

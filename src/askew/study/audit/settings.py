@@ -9,7 +9,6 @@ from typing import Any
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
-from askew.measures.chance import LEVEL
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class AuditSettings:
 
     k: int = 10
     worst: int = 20
-    level: float = LEVEL
+    level: float = defaults.LEVEL
     tries: int = defaults.SUGGESTIONS
     methods: Sequence[str] | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
