@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError
-from askew.models.find import LOADING, cannot_load, load_parts, locate, need, no_bars
+from askew.models.find import LOADING, cannot_load, load_parts, locate, need, open_transformers
 
 _CLASSES = {
     "dense": "SentenceTransformer",
@@ -28,9 +28,9 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
     """A model of a kind: dense, sparse, multivector or cross. Each model is loaded once."""
     need("sentence_transformers", f"the model {name!r}")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    open_transformers()
     import sentence_transformers
 
-    no_bars()
     model_class = getattr(sentence_transformers, _CLASSES[kind], None)
     if model_class is None:
         raise ConfigError(

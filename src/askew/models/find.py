@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,8 +109,13 @@ def best_device(device: str | None) -> str:
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def no_bars() -> None:
-    """Disable the progress bars of transformers; askew reports progress itself."""
+def open_transformers() -> Any:
+    """The library transformers, without progress bars, since askew reports progress itself.
+
+    transformers puts another module in its own place at the end of its import. An ``import`` statement that waits for
+    the import of another thread gets the first, unfinished module; ``import_module`` gets the right one.
+    """
+    library = import_module("transformers")
     from transformers import modeling_gguf_pytorch_utils as packed
     from transformers.utils import logging
 
@@ -117,6 +123,7 @@ def no_bars() -> None:
     # The reader of GGUF files ignores the setting above.
     if "tqdm" in vars(packed):
         vars(packed)["tqdm"] = partial(vars(packed)["tqdm"], disable=True)
+    return library
 
 
 def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
@@ -139,9 +146,7 @@ def load_parts(name: str, kind: str, *parts: str, extra: str = "neural", revisio
     Code inside the folder of a model is never run.
     """
     need("transformers", f"the model {name!r}", extra)
-    import transformers
-
-    no_bars()
+    transformers = open_transformers()
     place, options = locate(name), {"revision": revision, "trust_remote_code": False}
     try:
         return [getattr(transformers, part).from_pretrained(place, **options) for part in parts]

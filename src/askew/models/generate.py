@@ -28,7 +28,7 @@ from askew.models.find import (
     load_parts,
     need,
     need_smollm,
-    no_bars,
+    open_transformers,
     package_folder,
 )
 
@@ -328,9 +328,9 @@ def open_generator(
 
 
 def _open_smollm() -> tuple[Any, Any]:
+    open_transformers()
     from transformers import PreTrainedTokenizerFast
 
-    no_bars()
     folder = package_folder(SMOLLM_PACKAGE)
     file = next(iter(sorted(folder.glob("*.gguf"))), None) if folder is not None else None
     if file is None:

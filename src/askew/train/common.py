@@ -23,7 +23,7 @@ from askew.core.errors import ConfigError, StageError, StoreError, UnknownName, 
 from askew.core.files import DATA, fingerprint, write_whole
 from askew.core.groups import Groups
 from askew.core.text import normal
-from askew.models.find import LOADING, cannot_load, locate, need, no_bars
+from askew.models.find import LOADING, cannot_load, locate, need, open_transformers
 from askew.train.card import WORK, Card, CardTable, read_measured, write_card
 
 # The file of the held-out queries of a model, next to the model. It is checked when the model is measured.
@@ -211,18 +211,17 @@ def choose_device(wanted: str | None = None) -> str:
 def open_classifier(model: str, kind: str, **head: Any) -> tuple[Any, Any]:
     """A model with a classification head, and its tokenizer. ``kind`` names the model in errors."""
     need("transformers", f"the model {model!r}", "train")
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    transformers = open_transformers()
     from transformers.utils import logging
 
-    no_bars()
     place = locate(model)
     packed = sorted(Path(place).glob("*.gguf"))
     options = {"trust_remote_code": False, **({"gguf_file": packed[0].name} if packed else {})}
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # no warning about a new head, which is intended
     try:
-        network = AutoModelForSequenceClassification.from_pretrained(place, **head, **options)
-        return network.float(), AutoTokenizer.from_pretrained(place, **options)
+        network = transformers.AutoModelForSequenceClassification.from_pretrained(place, **head, **options)
+        return network.float(), transformers.AutoTokenizer.from_pretrained(place, **options)
     except LOADING as error:
         raise cannot_load(model, kind, error) from error
     finally:
