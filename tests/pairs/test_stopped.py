@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_engines import content
 
+from askew.search.engines.answers import AnswerFile
 from askew.ui.cli import main as cli
 
 ASKEW = str(Path(sys.executable).with_name("askew"))
@@ -120,3 +121,35 @@ def test_a_signal_is_named_though_a_library_raised_the_interruption_anew(monkeyp
     monkeypatch.setattr(cli, "_unless_full", interrupted)
     assert cli.run(["run", "demo"]) == 143
     assert capsys.readouterr().err == SAID
+
+
+HANGING = """
+import pathlib, threading, time
+def find(query, k):
+    if "nurse" not in query:
+        pathlib.Path("hangs").touch()
+        threading.Event().wait()
+    return ["0"]
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_a_command_whose_function_hangs_and_answers_are_kept(number, tmp_path):
+    (tmp_path / "engine.py").write_text(HANGING)
+    (tmp_path / "q.tsv").write_text("".join(f"q{row}\t{text}\n" for row, text in enumerate(["a nurse", "b nurse", "x"])))
+    command = [ASKEW, "search", "q.tsv", "--ranker", "callable", "--set", "function=engine.py:find", "--set",
+               "cache=answers", "--set", "concurrency=1", "--out", "x.run"]  # fmt: skip
+    job = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while job.poll() is None and not (tmp_path / "hangs").exists():
+        time.sleep(0.05)
+    # Both of these are one signal, that some tools send to the process and to its group.
+    os.killpg(job.pid, number)
+    job.send_signal(number)
+    time.sleep(0.7)
+    assert job.poll() is None
+    job.send_signal(number)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 128 + number and err.count("\n") == 1
+    answers = AnswerFile(tmp_path / "answers")
+    assert len(answers) == 2
+    answers.close()

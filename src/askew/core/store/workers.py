@@ -441,7 +441,9 @@ def _signals_deferred() -> Iterator[None]:
         for number in changed:
             signal.signal(number, before[number])
         for arrived in received:
-            signal.raise_signal(arrived)
+            # The signal is not raised again, because the program would count it as a second one.
+            handler = before[arrived]
+            handler(arrived, None) if callable(handler) else signal.raise_signal(arrived)
 
 
 def serve(pipe: Connection) -> None:

@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -290,12 +290,11 @@ class EngineRanker:
                         places = running.pop(future)
                         go_on = take(places, future.result()) and go_on
             finally:
-                # Also on an interrupt: cancel waiting requests, and wait for those that were sent.
+                # Also on an interrupt: cancel waiting requests, and keep the answers to those that were sent as they arrive.
                 stop.set()
-                wait(running)
-                for future, places in running.items():
+                for future in as_completed(running):
                     if future.exception() is None:
-                        take(places, future.result())
+                        take(running[future], future.result())
 
     def _answered(self, batch: Sequence[str], k: int, stop: threading.Event) -> Sequence[Answer]:
         """The answers of one batch. Only queries with transient errors are sent again."""

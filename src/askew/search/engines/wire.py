@@ -8,19 +8,21 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import json
 import os
 import re
+import socket
 import ssl
 import time
 import weakref
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -136,6 +138,33 @@ class Reply:
     body: bytes
 
 
+class _UntilDeadline(io.RawIOBase):
+    """The bytes of a socket until a deadline, however slowly they arrive: of the body, and of all heads and trailers."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
+        self._sock, self._raw, self._deadline = sock, raw, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _response(deadline: float, sock: socket.socket, **more: Any) -> http.client.HTTPResponse:
+    response = http.client.HTTPResponse(sock, **more)
+    response.fp = io.BufferedReader(_UntilDeadline(sock, response.fp.detach(), deadline))
+    return response
+
+
 class Wire:
     """Connections to one host. Each concurrent request has its own, which is kept open for later requests."""
 
@@ -149,12 +178,12 @@ class Wire:
 
     def send(self, target: str, headers: Mapping[str, str], body: bytes | None = None, kind: str = "") -> Reply:
         """Send one request, a POST if it has a body. ``target`` is the part of the URL after the host."""
-        more = {} if body is None else {"Content-Type": kind}
+        more, deadline = {} if body is None else {"Content-Type": kind}, time.monotonic() + self._timeout
         try:
             # A server may close an idle connection, so only the failure of a new connection is an error.
             with contextlib.suppress(IndexError, http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                return self._once(self._idle.pop(), target, {**more, **headers}, body)
-            return self._once(self._connected(), target, {**more, **headers}, body)
+                return self._once(self._idle.pop(), target, {**more, **headers}, body, deadline)
+            return self._once(self._connected(), target, {**more, **headers}, body, deadline)
         except (OSError, http.client.HTTPException) as error:
             raise self._lost(error) from None
 
@@ -163,9 +192,14 @@ class Wire:
         close_all(self._idle)
 
     def _once(
-        self, connection: http.client.HTTPConnection, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Reply:
-        deadline = time.monotonic() + self._timeout
+        self, connection: http.client.HTTPConnection, target: str, headers: Mapping[str, str], body: bytes | None,
+        deadline: float,
+    ) -> Reply:  # fmt: skip
+        # Each wait for the socket ends at the deadline at the latest, so that a reply in drops cannot pass it.
+        connection.timeout = max(0.001, deadline - time.monotonic())
+        connection.response_class = cast(Any, partial(_response, deadline))
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
         proxy = None if self._secure else self._proxy()
         if proxy is not None:
             target, headers = self.origin + target, {**_proxy_header(proxy), **headers}
@@ -174,7 +208,7 @@ class Wire:
                 "GET" if body is None else "POST", target, body, {"Accept-Encoding": "identity", **headers}
             )
             response = connection.getresponse()
-            read = self._read(response, deadline)
+            read = self._read(response)
         except BaseException:
             # The unread part of a reply must not be taken for the next reply.
             connection.close()
@@ -185,7 +219,7 @@ class Wire:
             self._idle.append(connection)
         return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, read)
 
-    def _read(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise EngineError(f"{self.origin}: the reply is compressed, which was not requested")
         body = bytearray()
@@ -193,8 +227,6 @@ class Wire:
             body += block
             if len(body) > self._most:
                 raise EngineError(f"{self.origin}: the reply has more than {self._most:,} bytes; raise ⟨max_bytes⟩")
-            if time.monotonic() > deadline:
-                raise TimeoutError
         if response.length:
             # Reading by blocks does not report a missing end, so check it here.
             raise http.client.IncompleteRead(b"", response.length)

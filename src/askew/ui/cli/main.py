@@ -11,6 +11,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -167,18 +169,48 @@ class Terminated(KeyboardInterrupt):
 
 # Signals that were received. A library that waits in native code may turn Terminated into a KeyboardInterrupt.
 _received: set[int] = set()
+# Some tools send a signal twice, to the process and to its group. Within these seconds both are one signal.
+_SAME_SIGNAL = 0.5
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    _received.add(number)
-    # Some tools send the signal twice, to the process and to its group. The second must not interrupt the shutdown.
-    signal.signal(number, signal.SIG_IGN)
-    raise Terminated
+    if not _received:
+        _received.add(number)
+        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _heed(signals: int) -> None:
+    """Read the numbers of signals from a pipe: the second signal ends the process at once, whatever it waits for.
+
+    Python's own handler runs in the main thread only, which may hang in foreign code.
+    """
+    first = None
+    while number := int.from_bytes(os.read(signals, 1), "big"):
+        now = time.monotonic()
+        if first is not None and now - first > _SAME_SIGNAL:
+            os.write(2, f"askew: {_stopped(number == signal.SIGTERM, sys.argv[1:])}\n".encode())
+            os._exit(128 + number)
+        if first is None and signal.getsignal(number) is _stop:
+            # Polars makes the system restart an interrupted wait, so that the handler would never run.
+            signal.siginterrupt(number, True)
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        first = first or now
+
+
+def _stopped(terminated: bool, arguments: Sequence[str]) -> str:
+    kept = "; finished work is kept, and the same command resumes from there" if arguments[:1] in _RESUMED else ""
+    return f"{'stopped by SIGTERM' if terminated else 'interrupted'}{kept}"
 
 
 def main() -> None:
     """Run a command. A user error prints one message. An internal error prints a traceback on request."""
     signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_heed, args=(reading,), daemon=True).start()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Print a character that the terminal's encoding lacks as an escape instead of failing.
@@ -215,8 +247,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort) as error:
         stopped = isinstance(error, Terminated) or signal.SIGTERM in _received
-        kept = "; finished work is kept, and the same command resumes from there" if arguments[:1] in _RESUMED else ""
-        say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
+        say(f"askew: {_stopped(stopped, arguments)}", err=True)
         return 128 + (signal.SIGTERM if stopped else signal.SIGINT)
     except OSError as error:
         return _cannot_read_or_write(error)
