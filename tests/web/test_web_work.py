@@ -1,6 +1,7 @@
 """Work is bounded, not done twice, and what is kept does not grow; rates and tokens."""
 
 import asyncio
+import contextvars
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ from askew.core.errors import ConfigError
 from askew.ui.web.guard import MOST_CLIENTS, SECONDS, Access, Rate
 from askew.ui.web.settings import Settings, is_loopback
 from askew.ui.web.site import reformulate_together
-from askew.ui.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
+from askew.ui.web.work import CLIENT, MOST_TOGETHER, BatchWork, Busy, Kept, Work
 
 TOKEN = "a-token-of-some-length"
 
@@ -96,6 +97,13 @@ def test_work_whose_asker_has_left_is_counted_until_it_is_done():
     assert asyncio.run(go()) == 1
 
 
+async def joined(work, item):
+    (found,) = await work.join(item)
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
 def held_batches(gate, sizes):
     """Answers that wait for the gate, and the size of each batch."""
 
@@ -112,10 +120,10 @@ def test_requests_that_wait_together_are_answered_together_each_with_its_own_ans
         gate, sizes = threading.Event(), []
         work = BatchWork(held_batches(gate, sizes), 200, 1000)
         work._each = 1e-6
-        first = asyncio.ensure_future(work.join("first"))
+        first = asyncio.ensure_future(joined(work, "first"))
         await asyncio.sleep(0)
         names = [f"n{number}" for number in range(MOST_TOGETHER + 3)]
-        rest = [asyncio.ensure_future(work.join(name)) for name in ("wrong", *names)]
+        rest = [asyncio.ensure_future(joined(work, name)) for name in ("wrong", *names)]
         await asyncio.sleep(0)
         gate.set()
         found = await asyncio.gather(first, *rest, return_exceptions=True)
@@ -133,7 +141,7 @@ def test_a_batch_of_slow_requests_has_one_request():
         gate, sizes = threading.Event(), []
         work = BatchWork(held_batches(gate, sizes), 200, 1000)
         work._each = 100.0
-        held = [asyncio.ensure_future(work.join(str(number))) for number in range(3)]
+        held = [asyncio.ensure_future(joined(work, str(number))) for number in range(3)]
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*held)
@@ -147,13 +155,13 @@ def test_more_requests_than_may_wait_for_a_batch_are_refused_at_once():
     async def go():
         gate = threading.Event()
         work = BatchWork(held_batches(gate, []), 1, 1000)
-        held = [asyncio.ensure_future(work.join(str(number))) for number in range(2)]
+        held = [asyncio.ensure_future(joined(work, str(number))) for number in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await work.join("one more")
+            await joined(work, "one more")
         gate.set()
         found = await asyncio.gather(*held)
-        again = await work.join("again")
+        again = await joined(work, "again")
         work.close()
         return found, again
 
@@ -171,8 +179,8 @@ def test_a_batch_that_fails_as_a_whole_fails_for_each_request_and_the_next_one_w
 
         work = BatchWork(answer, 10, 1000)
         with pytest.raises(RuntimeError):
-            await work.join("a")
-        found = await work.join("b")
+            await joined(work, "a")
+        found = await joined(work, "b")
         work.close()
         return found, work.taken
 
@@ -184,8 +192,8 @@ def test_closing_cancels_the_requests_that_wait():
         gate = threading.Event()
         work = BatchWork(held_batches(gate, []), 10, 1000)
         work._each = 100.0
-        held = [asyncio.ensure_future(work.join(str(number))) for number in range(3)]
-        while len(work._waiting) != 2:
+        held = [asyncio.ensure_future(joined(work, str(number))) for number in range(3)]
+        while sum(map(len, work._waiting.values())) != 2:
             await asyncio.sleep(0)
         gate.set()
         work.close()
@@ -193,6 +201,80 @@ def test_closing_cancels_the_requests_that_wait():
 
     found = asyncio.run(go())
     assert found[0] == b"0" and all(isinstance(one, asyncio.CancelledError) for one in found[1:])
+
+
+def of_client(name, start):
+    """Start a coroutine as the client of this name."""
+    context = contextvars.copy_context()
+    context.run(CLIENT.set, name)
+    return asyncio.get_running_loop().create_task(start, context=context)
+
+
+def test_what_waits_is_given_up_when_its_client_has_gone():
+    async def go():
+        gate, sizes = threading.Event(), []
+        work = BatchWork(held_batches(gate, sizes), 10, 1000)
+        work._each = 100.0
+        held = [asyncio.ensure_future(joined(work, str(number))) for number in range(5)]
+        await asyncio.sleep(0)
+        for gone in held[1:4]:
+            gone.cancel()
+        await asyncio.gather(*held[1:4], return_exceptions=True)
+        during = work.taken
+        gate.set()
+        found = await asyncio.gather(held[0], held[4])
+        work.close()
+        return during, found, sizes
+
+    assert asyncio.run(go()) == (2, [b"0", b"4"], [1, 1])
+
+
+def test_a_shared_answer_is_given_up_only_when_all_its_clients_have_gone():
+    async def go():
+        gate, made = threading.Event(), []
+        work = Work(1, 10, 1000)
+        busy = asyncio.ensure_future(work.run(gate.wait))
+        shared = [asyncio.ensure_future(work.bytes_of("k", lambda: made.append("k") or b"k")) for _ in range(3)]
+        alone = [asyncio.ensure_future(work.bytes_of("a", lambda: made.append("a") or b"a")) for _ in range(2)]
+        await asyncio.sleep(0)
+        for gone in (*shared[:2], *alone):
+            gone.cancel()
+        await asyncio.gather(*shared[:2], *alone, return_exceptions=True)
+        gate.set()
+        found = await shared[2]
+        again = await work.bytes_of("a", lambda: b"again")
+        await busy
+        work.close()
+        return found, again, made, work.taken
+
+    assert asyncio.run(go()) == (b"k", b"again", ["k"], 0)
+
+
+def test_clients_take_turns_and_one_that_sends_many_delays_and_refuses_no_other():
+    async def go():
+        gate, order = threading.Event(), []
+
+        def answer(items):
+            gate.wait()
+            order.extend(items)
+            return [b""] * len(items)
+
+        work = BatchWork(answer, 10, 1000, seconds=1000.0)
+        work._each = 100.0
+        many = [of_client("many", joined(work, f"m{number}")) for number in range(10)]
+        await asyncio.sleep(0)
+        one = [of_client("one", joined(work, f"o{number}")) for number in range(3)]
+        await asyncio.sleep(0)
+        refused = await asyncio.gather(of_client("many", joined(work, "more")), return_exceptions=True)
+        gate.set()
+        work._each = 1000.0
+        await asyncio.gather(*many, *one)
+        work.close()
+        return order, refused
+
+    order, (refused,) = asyncio.run(go())
+    assert isinstance(refused, Busy)
+    assert order[:6] == ["m0", "m1", "o0", "m2", "o1", "m3"] and len(order) == 13
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 40)), max_size=60))

@@ -442,7 +442,7 @@ def _signals_deferred() -> Iterator[None]:
             signal.signal(number, before[number])
         for arrived in received:
             # The signal is not raised again, because the program would count it as a second one.
-            handler = before[arrived]
+            handler = before[signal.Signals(arrived)]
             handler(arrived, None) if callable(handler) else signal.raise_signal(arrived)
 
 

@@ -290,7 +290,7 @@ class EngineRanker:
                         places = running.pop(future)
                         go_on = take(places, future.result()) and go_on
             finally:
-                # Also on an interrupt: cancel waiting requests, and keep the answers to those that were sent as they arrive.
+                # Also on an interrupt: cancel waiting requests, and keep the answers to those that were sent.
                 stop.set()
                 for future in as_completed(running):
                     if future.exception() is None:

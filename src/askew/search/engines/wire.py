@@ -139,7 +139,7 @@ class Reply:
 
 
 class _UntilDeadline(io.RawIOBase):
-    """The bytes of a socket until a deadline, however slowly they arrive: of the body, and of all heads and trailers."""
+    """The bytes of a socket until a deadline, however slowly they arrive: body, heads and trailers."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock, self._raw, self._deadline = sock, raw, deadline

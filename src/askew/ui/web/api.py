@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
@@ -94,15 +95,19 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     """As GET, for several queries. A query that cannot be answered has an error in its place."""
     explorer = await site.explorer()
 
+    found = await site.writing.join(*((explorer, query) for query in body.queries))
+
     def make() -> bytes:
         answers = []
-        for query, one in zip(body.queries, explorer.reformulate_many(body.queries), strict=True):
+        for query, one in zip(body.queries, found, strict=True):
+            if isinstance(one, BaseException) and not isinstance(one, AskewError):
+                raise one
             problem = problem_of(one) if isinstance(one, AskewError) else None
             error = None if problem is None else ErrorFacts(problem.code, problem.message)
             answers.append(s.AlternativesOrError(query, None if isinstance(one, AskewError) else one, error))
         return as_json(s.Answers[s.AlternativesOrError], s.Answers(answers))
 
-    return json_reply(await site.writing.run(make, len(body.queries)))
+    return json_reply(await asyncio.to_thread(make))
 
 
 @router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")

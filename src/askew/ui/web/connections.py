@@ -18,7 +18,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -40,6 +40,8 @@ _LATE = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n" + _CLOSE
 _log = logging.getLogger("askew.ui.web")
 Clock = Callable[[], float]
+# Where the scope of a request has the task that answers it.
+TASK = "askew.task"
 
 
 class OncePerMinute(logging.Filter):
@@ -190,9 +192,13 @@ class LimitedProtocol(H11Protocol):
             self.head_since = self._table.clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection from the open ones."""
+        """Remove the connection from the open ones. If its client waits for an answer, that is given up."""
         super().connection_lost(exc)
         self._table.remove(self)
+        if self.cycle is not None and self.cycle.disconnected:
+            task: asyncio.Task[None] | None = cast(dict[str, Any], self.cycle.scope).get(TASK)
+            if task is not None:
+                task.cancel()
 
     def unsent(self) -> int:
         """The number of bytes of a response that the client has not received."""

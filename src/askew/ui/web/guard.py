@@ -21,10 +21,11 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from askew.ui.web.connections import SCARCE, client_key
+from askew.ui.web.connections import SCARCE, TASK, client_key
 from askew.ui.web.lane import LaneFailed
 from askew.ui.web.replies import Problem, place_of, show_problem, too_many, wants_json
 from askew.ui.web.settings import Settings, is_loopback
+from askew.ui.web.work import CLIENT
 
 # Limits of requests: a token bucket for the rate of each client, and a limit of concurrent requests.
 
@@ -160,10 +161,13 @@ class Guard:
             return
         limits, most = self._settings.limits, self._most_bytes(scope)
         async with places:
+            CLIENT.set(client_of(scope))
+            scope[TASK] = asyncio.current_task()
             try:
                 await self.app(scope, limited(receive, most, limits.body_seconds, limits.whole_seconds), reply)
-            except Exception as error:
-                problem = self._failure(error)
+            except (Exception, asyncio.CancelledError) as error:
+                # Cancelled: the client has gone, or the service ends and waits no longer.
+                problem = self._failure(error) if isinstance(error, Exception) else Problem(503)
                 # A response that has begun stays incomplete, and the server closes the connection.
                 if not begun:
                     await show_problem(scope, problem)(scope, receive, reply)

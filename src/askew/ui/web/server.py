@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -24,24 +26,34 @@ from askew.ui.web.settings import Settings
 # The connections that asyncio accepts at once. Until the table has counted them and closed others, it accepts more:
 # few, so that ``connections.RESERVE`` has enough file descriptors for them. The system queues the rest.
 _AT_ONCE, _QUEUED = 8, 2048
+# What is left for threads to end in, after open requests were given up.
+_LAST_SECONDS = 5
 _log = logging.getLogger("askew.ui.web")
 
 
 class LimitedServer(uvicorn.Server):
     """A server that limits the number of connections, and closes those whose request does not arrive.
 
-    SIGTERM and Ctrl-C stop it once all requests are answered; a second Ctrl-C stops it at once.
+    SIGTERM and Ctrl-C stop it once all requests are answered, or after some seconds; a second Ctrl-C stops it at once.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self.connections = connections
+        # Ends the process if a thread hangs.
+        self.late = threading.Timer((config.timeout_graceful_shutdown or 0) + _LAST_SECONDS, _leave)
+        self.late.daemon = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen on the given sockets."""
         await super().startup(sockets)
         for listening in sockets or []:
             listening.listen(_QUEUED)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the answers that were begun."""
+        self.late.start()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Check the connections twice a second. uvicorn calls this ten times a second."""
@@ -55,6 +67,11 @@ class LimitedServer(uvicorn.Server):
             self.should_exit = True
         else:
             super().handle_exit(sig, frame)
+
+
+def _leave() -> None:
+    _log.warning("stopped, although a thread is still busy")
+    os._exit(0)
 
 
 def serve(settings: Settings, ready: Callable[[str], None], verbose: bool = False) -> None:
@@ -78,7 +95,10 @@ def serve(settings: Settings, ready: Callable[[str], None], verbose: bool = Fals
     host, port = listening.getsockname()[:2]
     ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
     with contextlib.closing(listening):
-        asyncio.run(server.serve(sockets=[listening]))
+        try:
+            asyncio.run(server.serve(sockets=[listening]))
+        finally:
+            server.late.cancel()
     if errors:
         raise errors[0]
 

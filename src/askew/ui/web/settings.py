@@ -25,7 +25,7 @@ class ServerLimits:
     open, ``per_address`` of them from one address. The head of a request must arrive within ``head_seconds``. Its body
     may pause for ``body_seconds`` and must be complete after ``whole_seconds``. A connection is closed if the client
     reads nothing for ``stall_seconds``. Runs are measured one after the other; at most ``measuring`` of them wait, and
-    each may take ``measure_seconds``.
+    each may take ``measure_seconds``. A service that is stopped answers open requests for ``drain_seconds`` at most.
     """
 
     body_bytes: int = 1 << 20
@@ -47,7 +47,7 @@ class ServerLimits:
     body_seconds: float = 20.0
     whole_seconds: float = 120.0
     stall_seconds: float = 20.0
-    drain_seconds: int = 30
+    drain_seconds: int = 20
 
     @classmethod
     def at_rate(cls, rate: float) -> ServerLimits:

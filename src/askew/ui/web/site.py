@@ -121,6 +121,14 @@ def reformulate_together(explorer: Explorer, queries: Sequence[str]) -> list[Alt
     return answers
 
 
+def _warm(explorer: Explorer | None) -> None:
+    try:
+        if explorer is not None:
+            explorer.search("warm")
+    except Exception as error:
+        _log.warning("the first search failed: %s at %s", type(error).__name__, place_of(error))
+
+
 class Site:
     """One service. Pages that need the collection wait for ``opened``."""
 
@@ -153,8 +161,7 @@ class Site:
                 return
             if error is None and not done.cancelled():
                 # Search once, so that compiled code is loaded before the first query of a user.
-                explorer = done.result().explorer
-                loop.run_in_executor(None, lambda: explorer and explorer.search("warm"))
+                loop.run_in_executor(None, _warm, done.result().explorer)
             elif error is not None and failed is not None:
                 failed(error)
 
@@ -174,8 +181,10 @@ class Site:
 
     async def reformulated(self, query: str, show: Callable[[Alternatives], bytes]) -> bytes:
         """Reformulate a query together with others that wait, and return what ``show`` makes of it."""
-        alternatives = await self.writing.join((await self.explorer(), query))
-        return await asyncio.to_thread(show, alternatives)
+        (found,) = await self.writing.join((await self.explorer(), query))
+        if isinstance(found, BaseException):
+            raise found
+        return await asyncio.to_thread(show, found)
 
     def store_of(self, opened: Opening) -> Store:
         """Return the store. The pairs of the demo are built if they are missing, which takes a while."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +21,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 _LATEST = 0.2
 MOST_TOGETHER, BATCH_SECONDS = 32, 0.25
+# Who sent the current request. Waiting requests of different clients are answered in turn.
+CLIENT: ContextVar[str] = ContextVar("client", default="")
 
 
 class Busy(Exception):
@@ -29,10 +33,18 @@ class Busy(Exception):
         self.seconds = seconds
 
 
+@dataclass
+class _Shared:
+    """A result that several requests wait for."""
+
+    made: asyncio.Future[bytes]
+    wanted: int = 0
+
+
 class Work:
     """Runs functions in threads. At most ``waiting`` of them wait, and each would wait at most ``seconds``.
 
-    The waiting time is estimated from the durations of the last calls.
+    The waiting time is estimated from the durations of the last calls. What nobody waits for any more is not begun.
     """
 
     def __init__(self, threads: int, waiting: int, cache_bytes: int = 0, seconds: float = math.inf) -> None:
@@ -40,21 +52,26 @@ class Work:
         self._threads, self._most, self._seconds = threads, threads + waiting, seconds
         self._each = 0.0
         self._kept = Kept(cache_bytes)
-        self._flying: dict[Hashable, asyncio.Future[bytes]] = {}
+        self._shared: dict[Hashable, _Shared] = {}
         self.taken = 0
 
     async def run(self, make: Callable[[], T], weight: int = 1) -> T:
         """Run a function and return its result, or raise Busy at once. It counts as ``weight`` functions."""
-        self._admit(weight)
-        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._timed(make, weight))
+        self._admit(weight, self.taken)
+        running = self._pool.submit(self._timed, make, weight)
+        future = asyncio.wrap_future(running)
         # Counted until it is done, even if the client is gone.
         future.add_done_callback(lambda done: self._done(done, weight))
-        return await asyncio.shield(future)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
 
-    def _admit(self, weight: int) -> None:
-        """Count a request, or raise Busy."""
-        wait = self.taken * self._each / self._threads
-        if self.taken >= self._most or (self.taken and (self.taken + weight > self._most or wait > self._seconds)):
+    def _admit(self, weight: int, ahead: int) -> None:
+        """Count a request, or raise Busy. ``ahead`` is the number of those that come before it."""
+        wait = ahead * self._each / self._threads
+        if ahead >= self._most or (ahead and (ahead + weight > self._most or wait > self._seconds)):
             raise Busy(1 + math.ceil(wait))
         self.taken += weight
 
@@ -81,18 +98,21 @@ class Work:
         found = self._kept.get(key)
         if found is not None:
             return found
-        flying = self._flying.get(key)
-        if flying is None:
-            flying = asyncio.ensure_future(start())
-            self._flying[key] = flying
-
-            def landed(done: asyncio.Future[bytes]) -> None:
-                del self._flying[key]
-                if not done.cancelled() and done.exception() is None:
-                    self._kept.put(key, done.result())
-
-            flying.add_done_callback(landed)
-        return await asyncio.shield(flying)
+        if key not in self._shared or self._shared[key].made.done():
+            self._shared[key] = _Shared(asyncio.ensure_future(start()))
+        shared = self._shared[key]
+        shared.wanted += 1
+        try:
+            made = await asyncio.shield(shared.made)
+            self._kept.put(key, made)
+            return made
+        finally:
+            shared.wanted -= 1
+            if not shared.wanted:
+                # The last client has its answer, or has gone.
+                shared.made.cancel()
+                if self._shared.get(key) is shared:
+                    del self._shared[key]
 
     def close(self) -> None:
         """Finish running functions, and cancel those that wait."""
@@ -102,8 +122,9 @@ class Work:
 class BatchWork(Work, Generic[Item, Result]):
     """As ``Work``, but requests that wait at the same time are answered together, which takes less time for each.
 
-    ``answer`` returns an answer or an error for each item. A batch has at most ``MOST_TOGETHER`` items, and fewer if
-    it would take longer than ``BATCH_SECONDS``: the first item of a batch waits for the last one.
+    Clients take turns, so that nobody waits for all requests of a client that sends many. ``answer`` returns an answer
+    or an error for each item. A batch has at most ``MOST_TOGETHER`` items, and fewer if it would take longer than
+    ``BATCH_SECONDS``: the first item of a batch waits for the last one.
     """
 
     def __init__(
@@ -112,25 +133,49 @@ class BatchWork(Work, Generic[Item, Result]):
     ) -> None:  # fmt: skip
         super().__init__(1, waiting, cache_bytes, seconds)
         self._answer = answer
-        self._waiting = deque[tuple[Item, asyncio.Future[Result]]]()
+        self._waiting = OrderedDict[str, dict[asyncio.Future[Result], Item]]()
+        self._running = 0
         self._answering: asyncio.Task[None] | None = None
 
-    async def join(self, item: Item) -> Result:
-        """Return the answer to an item, which joins the next batch; raise Busy at once if too many items wait."""
-        self._admit(1)
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        # Counted until it is done, even if the client is gone.
-        future.add_done_callback(lambda done: self._done(done, 1))
-        self._waiting.append((item, future))
+    async def join(self, *items: Item) -> list[Result | BaseException]:
+        """Return the answers to some items, which join the next batches; raise Busy at once if too many items wait."""
+        name = CLIENT.get()
+        own = self._waiting.setdefault(name, {})
+        turns = len(own) + 1
+        try:
+            self._admit(len(items), self._running + sum(min(len(waiting), turns) for waiting in self._waiting.values()))
+        except Busy:
+            if not own:
+                del self._waiting[name]
+            raise
+        futures: list[asyncio.Future[Result]] = [asyncio.get_running_loop().create_future() for _ in items]
+        for item, future in zip(items, futures, strict=True):
+            own[future] = item
+            # If the client has gone, its future is cancelled.
+            future.add_done_callback(lambda done: self._leave(own, done))
         if self._answering is None or self._answering.done():
             self._answering = asyncio.ensure_future(self._answer_waiting())
-        return await asyncio.shield(future)
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    def _leave(self, own: dict[asyncio.Future[Result], Item], done: asyncio.Future[Result]) -> None:
+        own.pop(done, None)
+        self._done(done, 1)
+
+    def _next(self, most: int) -> list[tuple[asyncio.Future[Result], Item]]:
+        """Take up to ``most`` waiting items, one of each client in turn."""
+        batch: list[tuple[asyncio.Future[Result], Item]] = []
+        while self._waiting and len(batch) < most:
+            name, own = self._waiting.popitem(last=False)
+            if own:
+                future = next(iter(own))
+                batch.append((future, own.pop(future)))
+                self._waiting[name] = own
+        return batch
 
     async def _answer_waiting(self) -> None:
-        while self._waiting:
-            most = max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1
-            batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-            answer = partial(self._answer, [item for item, _ in batch])
+        while batch := self._next(max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1):
+            self._running = len(batch)
+            answer = partial(self._answer, [item for _, item in batch])
             answers: Sequence[Result | Exception]
             try:
                 answers = await asyncio.get_running_loop().run_in_executor(
@@ -138,7 +183,10 @@ class BatchWork(Work, Generic[Item, Result]):
                 )
             except Exception as error:
                 answers = [error] * len(batch)
-            for (_, future), result in zip(batch, answers, strict=True):
+            self._running = 0
+            for (future, _), result in zip(batch, answers, strict=True):
+                if future.done():
+                    continue
                 if isinstance(result, Exception):
                     future.set_exception(result)
                 else:
@@ -146,8 +194,8 @@ class BatchWork(Work, Generic[Item, Result]):
 
     def close(self) -> None:
         """Finish the running batch, and cancel the items that wait."""
-        while self._waiting:
-            self._waiting.popleft()[1].cancel()
+        for future, _ in self._next(self.taken):
+            future.cancel()
         super().close()
 
 
