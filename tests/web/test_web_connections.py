@@ -9,6 +9,7 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -276,3 +277,27 @@ def test_a_request_that_finds_no_file_descriptor_is_told_to_come_back(caplog):
     sent = asyncio.run(go())
     assert sent[0]["status"] == 503 and (b"retry-after", b"1") in sent[0]["headers"]
     assert "ulimit -n" in caplog.text
+
+
+def test_the_answer_to_a_client_that_has_gone_is_given_up_without_a_line_in_the_log(caplog):
+    begun, given_up = threading.Event(), threading.Event()
+
+    async def waits(scope, receive, send):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    settings = Settings(limits=ServerLimits())
+    guard = Guard(waits, settings, Access(None), Rate(1e6, 100))
+
+    async def served_by(scope, receive, send):
+        await (guard if scope["type"] == "http" else answers)(scope, receive, send)
+
+    with running(settings, served_by) as url:
+        with connect(int(url.rpartition(":")[2])) as one:
+            one.sendall(WHOLE)
+            assert begun.wait(20) and not given_up.is_set()
+        assert given_up.wait(20)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []

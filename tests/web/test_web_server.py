@@ -15,6 +15,7 @@ import uvicorn
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.ui.cli.serve import serve_command
 from askew.ui.explorer.opening import Sources
+from askew.ui.web import site
 from askew.ui.web.app import create_app
 from askew.ui.web.connections import Connections
 from askew.ui.web.server import LimitedServer, listen, serve
@@ -119,3 +120,45 @@ def test_a_token_file_that_is_missing_or_empty_is_refused(tmp_path):
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ConfigError, match="empty"):
         serve_command(token_file=tmp_path / "empty")
+
+
+HANGS = """
+import sys, threading
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.server import serve
+from askew.ui.web.settings import ServerLimits, Settings
+
+def hangs(*_):
+    print("hangs", flush=True)
+    threading.Event().wait()
+
+Explorer.reformulate_many = hangs
+serve(Settings(Sources(), port=0, limits=ServerLimits(drain_seconds=1)), lambda url: print(url, flush=True))
+"""
+
+
+def test_sigterm_ends_the_service_though_a_thread_hangs_and_requests_wait_for_it():
+    process = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
+    waiting = []
+    for number in range(3):
+        waiting.append(socket.create_connection(("127.0.0.1", port)))
+        waiting[-1].sendall(f"GET /api/reformulate?q=nurse{number} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    assert process.stdout.readline() == "hangs\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and "Traceback" not in err
+    for one in waiting:
+        assert one.recv(100).startswith(b"HTTP/1.1 503")
+        one.close()
+
+
+def test_a_first_search_that_fails_leaves_one_line_in_the_log(caplog):
+    class Broken:
+        def search(self, query):
+            raise OverflowError(query)
+
+    site._warm(Broken())
+    (record,) = caplog.records
+    assert "OverflowError" in record.getMessage() and record.exc_info is None and "warm" not in record.getMessage()

@@ -40,9 +40,8 @@ class LimitedServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self.connections = connections
-        # Ends the process if a thread hangs.
-        self.late = threading.Timer((config.timeout_graceful_shutdown or 0) + _LAST_SECONDS, _leave)
-        self.late.daemon = True
+        # Started when the server stops, to end the process if a thread hangs.
+        self.late: threading.Timer | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen on the given sockets."""
@@ -52,7 +51,8 @@ class LimitedServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for the answers that were begun."""
-        self.late.start()
+        if self.late is not None:
+            self.late.start()
         await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
@@ -95,6 +95,8 @@ def serve(settings: Settings, ready: Callable[[str], None], verbose: bool = Fals
     host, port = listening.getsockname()[:2]
     ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
     with contextlib.closing(listening):
+        server.late = threading.Timer(settings.limits.drain_seconds + _LAST_SECONDS, _leave)
+        server.late.daemon = True
         try:
             asyncio.run(server.serve(sockets=[listening]))
         finally:
