@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.core.address import Address, is_secret_name, without_secret_values, without_secrets
+from askew.core.address import Address, _user_of, is_secret_name, without_secret_values, without_secrets
 from askew.core.errors import DataError, UnknownName
 
 SECRET = "tops3cretvalue"
@@ -122,3 +122,32 @@ def test_whatever_a_password_is_made_of_it_is_not_shown(password):
     address = Address(f"s3://KEY:{secret}@bucket/work")
     assert secret not in str(address)
     assert address.reveal() == f"s3://KEY:{secret}@bucket/work"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [":" * 20_000, "a:" * 10_000, "a:b@" * 5_000, "a:@" + "a." * 10_000, "x-" * 10_000 + ":/y", "a:@b.c/ " * 500],
+)
+def test_a_text_of_any_form_is_read_in_one_pass(text):
+    # A pattern that tries every start and every colon takes hours here.
+    Address(text)
+    without_secret_values(text)
+    assert without_secrets(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("u:p@h.com", (0, 4)), ("x/u:p@h:1/y", (2, 6)), ("a@u:p@localhost", (2, 6)), ("(u:p@h.com", (1, 5)),
+        ("u:p/q@h.com", (0, 6)), ("up@h.com", (-1, -1)), ("u:p@host", (-1, -1)), ("u:p@h.com and more", (-1, -1)),
+        ("NFaiRR(a:b)@10", (-1, -1)),
+    ],
+)  # fmt: skip
+def test_user_and_password_before_a_host_are_found(text, found):
+    assert _user_of(text) == found
+
+
+@pytest.mark.parametrize("name", ["code", "x-functions-key", "Proxy-Authorization", "X-Amz-Signature", "sig", "token"])
+def test_parameters_with_these_names_are_secret(name):
+    assert is_secret_name(name)
+    assert "SECRETVALUE" not in without_secrets(f"404 at https://host.example/api?{name}=SECRETVALUE&q=1")

@@ -15,24 +15,23 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 HIDDEN = "[hidden]"
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{0,30}"
 _BEGIN = re.compile(rf"({_SCHEME})(:/{{1,2}})")
 # The prefix of a chained fsspec URL, as in zip://a.zip::s3://bucket. It has no credentials.
 _CHAIN = re.compile(rf"(?:{_SCHEME}(?:://[^:@?#]*)?::)+(?={_SCHEME}://)")
 # If a URL was normalized as a path, only one slash follows the scheme.
 _IN_TEXT = re.compile(rf"\b{_SCHEME}:/{{1,2}}[^\s\"'<>`|\\]+")
-# An address without a scheme, such as user:password@host:6379. A measure such as NFaiRR(...)@10 must not match.
-_HOST_WITH_USER = re.compile(
-    r"[^/@\s()'\"]*:[^@\s()'\"]*@(?=(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w.-]+:\d+)(?:[:/]\S*)?$)"
-)
+# The host of an address without a scheme, such as user:password@host:6379. That of NFaiRR(...)@10 must not match.
+_HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w.-]+:\d+)(?:[:/]\S*)?$")
+_NO_USER = re.compile(r"[\s()'\"]")
 # In URLs of these schemes the part before the @ is the container, which is not secret unless it contains a colon.
 _CONTAINER_BEFORE_HOST = {"abfs", "abfss", "wasb", "wasbs"}
 # Parameters that distinguish two stores of the same name and are not secret.
 _SHOWN_PARAMETERS = {"region", "scheme", "endpoint_override"}
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:/\[\]-]*")
 _SECRET_NAME = re.compile(
-    r"secret|passw|credential|(^|[-_.])token$|api[-_.]?key|access[-_.]?key|account[-_.]?key|private[-_.]?key"
-    r"|subscription[-_.]?key|^(sig|key|auth|pwd|authorization|bearer)$",
+    r"secret|passw|credential|(^|[-_.])(token|authorization)$|(api|access|account|private|subscription|functions)[-_.]?key"
+    r"|signature$|^(sig|key|auth|pwd|bearer|code)$",
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(r"(?<=[?&;])([A-Za-z0-9_.%-]+)=([^&;#\s\"'<>`|\\]+)")
@@ -107,7 +106,7 @@ def without_secret_values(value: Any) -> Any:
         return [without_secret_values(inner) for inner in value]
     if not isinstance(value, str):
         return value
-    is_address = (_BEGIN.match(value) or _HOST_WITH_USER.match(value)) and not re.search(r"\s", value)
+    is_address = (_BEGIN.match(value) or _user_of(value)[0] == 0) and not re.search(r"\s", value)
     return without_secrets(str(Address(value)) if is_address else value)
 
 
@@ -137,7 +136,8 @@ def _shown(text: str) -> str:
         return chain[0] + _shown(text[chain.end() :])
     begin = _BEGIN.match(text)
     if begin is None:
-        return _HOST_WITH_USER.sub("", text, count=1)
+        start, end = _user_of(text)
+        return text if start < 0 else text[:start] + text[end:]
     rest = text[begin.end() :]
     user, host = _split_user(rest)
     if host is None:
@@ -147,6 +147,21 @@ def _shown(text: str) -> str:
     pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
     shown = [f"{key}={value}" for key, _, value in pairs if key in _SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value)]
     return f"{begin[0]}{container}{place}{'?' if shown else ''}{'&'.join(shown)}"
+
+
+def _user_of(text: str) -> tuple[int, int]:
+    """Where ``user:password@`` begins and ends in an address without a scheme; (-1, -1) without one.
+
+    One pass for each @, because a pattern for the whole address takes minutes on a text of thousands of colons.
+    """
+    after, at = 0, text.find("@")
+    while at >= 0:
+        user = _NO_USER.split(text[after:at])[-1]
+        name, colon, _ = user.partition(":")
+        if colon and _HOST.match(text, at + 1):
+            return at - len(user) + name.rfind("/") + 1, at + 1
+        after, at = at + 1, text.find("@", at + 1)
+    return -1, -1
 
 
 def _split_user(rest: str) -> tuple[str, str | None]:
@@ -175,8 +190,8 @@ def _pieces(text: str, sure: bool = False) -> set[str]:
     text = text[chain.end() :] if chain else text
     begin = _BEGIN.match(text)
     if begin is None:
-        bare = _HOST_WITH_USER.match(text)
-        return _parts(bare[0].removesuffix("@"), sure) if bare else set()
+        start, end = _user_of(text)
+        return _parts(text[: end - 1], sure) if start == 0 else set()
     rest = text[begin.end() :]
     user, host = _split_user(rest)
     pieces = set() if _is_container(begin[1], user) else _parts(user, sure)
@@ -186,7 +201,7 @@ def _pieces(text: str, sure: bool = False) -> set[str]:
     for parameter in host.partition("?")[2].split("&"):
         name, _, value = parameter.partition("=")
         if name not in _SHOWN_PARAMETERS:
-            pieces |= _written(value, _LEAST if sure else 0) if not sure or _is_secret_parameter(name) else set()
+            pieces |= _written(value, _LEAST if sure else 0) if not sure or is_secret_name(name) else set()
     return pieces | _written(fragment, _LEAST_NAME if sure else 0)
 
 
@@ -215,12 +230,7 @@ def _clean(url: str) -> str:
     if host is None:
         return f"{begin[0]}{HIDDEN}"
     place = f"{begin[0]}{user + '@' if user and _is_container(begin[1], user) else ''}{host}"
-    return _ASSIGNED.sub(lambda match: f"{match[1]}={HIDDEN}" if _is_secret_parameter(match[1]) else match[0], place)
-
-
-def _is_secret_parameter(name: str) -> bool:
-    """Whether a URL parameter is likely to be secret, including the signature of a presigned URL."""
-    return is_secret_name(name) or name.lower().endswith("signature")
+    return _ASSIGNED.sub(lambda match: f"{match[1]}={HIDDEN}" if is_secret_name(match[1]) else match[0], place)
 
 
 # Removes local paths from published files: a path is replaced by the name of its file or folder.

@@ -256,6 +256,25 @@ def test_the_registry_checks_the_settings_of_an_engine():
             build("ranker", "http", settings)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://{query}.example.org/", "http://{query}/?q={query}", "https://a{k}.b/?{query}", "http://h:{k}/{query}"],
+)
+def test_a_query_does_not_choose_the_host(url):
+    with pytest.raises(ConfigError, match="host"):
+        http(url)
+
+
+@pytest.mark.parametrize(
+    "name", ["code", "x-functions-key", "Proxy-Authorization", "X-Amz-Signature", "X-Auth", "Cookie"]
+)
+def test_settings_with_names_of_secrets_are_refused(name):
+    with pytest.raises(ConfigError, match="looks like a secret"):
+        http(f"http://h/?q={{query}}&{name}=SECRET")
+    with pytest.raises(ConfigError, match="looks like a secret"):
+        http("http://h/?q={query}", headers={name: "SECRET"})
+
+
 @pytest.fixture
 def certificate(tmp_path):
     if shutil.which("openssl") is None:
