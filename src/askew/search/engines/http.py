@@ -259,7 +259,8 @@ class HttpEngine:
             raise ConfigError("http: there is no placeholder for the query; put {query} into ⟨url⟩, ⟨params⟩ or ⟨body⟩")
         if "{" in address.partition("://")[2].replace("?", "/").partition("/")[0]:
             raise ConfigError(
-                "http: the host in ⟨url⟩ has a placeholder, and a query must not choose the host; put {query} into the path, ⟨params⟩ or ⟨body⟩"
+                "http: the host in ⟨url⟩ has a placeholder, and a query must not choose the host; put {query} into the "
+                "path, ⟨params⟩ or ⟨body⟩"
             )
         in_url = [unquote_plus(parameter.partition("=")[0]) for parameter in address.partition("?")[2].split("&")]
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
