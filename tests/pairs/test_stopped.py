@@ -136,7 +136,8 @@ def find(query, k):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_a_command_whose_function_hangs_and_answers_are_kept(number, tmp_path):
     (tmp_path / "engine.py").write_text(HANGING)
-    (tmp_path / "q.tsv").write_text("".join(f"q{row}\t{text}\n" for row, text in enumerate(["a nurse", "b nurse", "x"])))
+    lines = "".join(f"q{row}\t{text}\n" for row, text in enumerate(["a nurse", "b nurse", "x"]))
+    (tmp_path / "q.tsv").write_text(lines)
     command = [ASKEW, "search", "q.tsv", "--ranker", "callable", "--set", "function=engine.py:find", "--set",
                "cache=answers", "--set", "concurrency=1", "--out", "x.run"]  # fmt: skip
     job = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
