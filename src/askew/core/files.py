@@ -10,6 +10,7 @@ import math
 import os
 import secrets
 import stat
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,21 @@ def parse_json(text: str | bytes, **more: Any) -> Any:
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML of any origin; ValueError also for deep nesting and for numbers that are not finite or of 64 bits."""
+    try:
+        found = tomllib.loads(text, parse_float=_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    waiting: list[Any] = [found]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, int) and abs(one) >= 2**63:
+            raise ValueError("a whole number has more than 64 bits")
+        waiting.extend(one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-import tomllib
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +14,12 @@ from typing import Any
 from unicodedata import normalize
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_names, place
-from askew.core.files import DATA, check_file, decode_block, fingerprint
+from askew.core.files import DATA, check_file, decode_block, fingerprint, parse_toml
 
 # What a lexicon says about itself; the section [groups] of a recipe may say it about its words.
 LEXICON_FACTS = ("name", "version", "language", "source", "license", "title", "note")
+# Threads that read lexicons at the same time must not restore each other's limit.
+_FIELD_LIMIT = threading.Lock()
 _SHIPPED = DATA / "lexicons"
 _GROUP_NAME = re.compile(r"\w+")
 _SHORT_GROUPS = {"f": "female", "m": "male"}
@@ -138,11 +140,9 @@ def _read_text(path: Path) -> str:
 
 def _from_toml(path: Path) -> Lexicon:
     try:
-        data: dict[str, Any] = tomllib.loads(_read_text(path))
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(_read_text(path))
+    except ValueError as error:
         raise DataError(f"lexicon file {path}: not valid TOML: {error}") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"lexicon file {path}: not valid TOML: a number is too long, or lists are too deep") from None
     data = one_spelling(data)
     groups = data.pop("groups", None)
     lists = groups.values() if isinstance(groups, dict) else [None]
@@ -185,17 +185,18 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
     rows, line = [], 1
     # The csv module has one global limit for the length of a field. The previous limit is restored below.
-    limit = csv.field_size_limit(len(text) + 1)
-    try:
-        for row in reader:
-            blank = not row or (len(row) == 1 and not row[0].strip())
-            if not blank and not row[0].lstrip().startswith("#"):
-                rows.append((line, row))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{place(path, line)}: expected a line of the form term,group ({error})") from None
-    finally:
-        csv.field_size_limit(limit)
+    with _FIELD_LIMIT:
+        limit = csv.field_size_limit(len(text) + 1)
+        try:
+            for row in reader:
+                blank = not row or (len(row) == 1 and not row[0].strip())
+                if not blank and not row[0].lstrip().startswith("#"):
+                    rows.append((line, row))
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{place(path, line)}: expected a line of the form term,group ({error})") from None
+        finally:
+            csv.field_size_limit(limit)
     return rows
 
 

@@ -77,6 +77,11 @@ def end_of_word(text: str, at: int) -> int:
     return at
 
 
+def mended(text: str) -> str:
+    """Replace lone surrogates, which cannot be encoded."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def is_clipped(text: str, at: int) -> bool:
     """Whether ``unclipped`` leaves out the word that begins at this position."""
     if at < 2 or text[at - 1] != "." or not "a" <= text[at] <= "z":

@@ -194,6 +194,9 @@ def fast_columns(text: str, separator: str, width: int, first: int = 1) -> pl.Da
     lines = text.count("\n") + (not text.endswith("\n"))
     if not text or "\n\n" in text or text.count(separator) != (width - 1) * lines:
         return None
+    # The parser takes the number of columns from the first line.
+    if text.partition("\n")[0].count(separator) != width - 1:
+        return None
     regular: Any = {"has_header": False, "quote_char": None, "infer_schema": False, "truncate_ragged_lines": True}
     frame = pl.read_csv(io.BytesIO(text.encode("utf-8")), separator=separator, new_columns=_names(width), **regular)
     # The total of the separators may be right although a line is too short: then its last column is null.

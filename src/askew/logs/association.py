@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import DataError, place
+from askew.core.files import parse_toml
 from askew.core.lexicon import Lexicon
 from askew.logs.definition import LOG_DATA, canonical
 from askew.logs.numbers import spearman
@@ -160,7 +160,7 @@ def load_pairs(path: Path | None = None) -> WordPairs:
     """The published pairs for female and male, or those of a TOML file with ``groups`` and ``pairs``."""
     where = path or LOG_DATA / "gender-pairs.toml"
     try:
-        data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
+        data = parse_toml(where.read_text(encoding="utf-8-sig"))
         groups = tuple(map(str, data["groups"]))
         pairs = tuple((str(a), str(b)) for a, b in data["pairs"])
     except OSError as error:

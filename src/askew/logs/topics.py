@@ -7,7 +7,6 @@ topic column of the log or a trained classifier is better.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import DataError
+from askew.core.files import parse_toml
 from askew.logs.definition import LOG_DATA, SEVERAL, canonical
 from askew.logs.effect import frame_of
 from askew.logs.numbers import Estimate, Z, ratio_of, share
@@ -61,7 +61,7 @@ def load_topics(path: Path | None = None) -> SeedWords:
     """Load the shipped topics, or those of a TOML file with a table [topics] of word lists."""
     where = path or LOG_DATA / "topics-en.toml"
     try:
-        data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
+        data = parse_toml(where.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(f"topics {where}: the file cannot be read ({error.strerror or error})") from None
     except (UnicodeDecodeError, ValueError) as error:

@@ -242,7 +242,8 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str, level: floa
     return LeanBeyondChance(
         who, size.signature, dict(zip(size.groups, sums, strict=True)),
         {name: found.words[name] for name in size.groups},
-        mean_with_interval(found.values, size.bounds), float(np.nanmean(found.expected)),
+        mean_with_interval(found.values, size.bounds),
+        float("nan") if np.isnan(found.expected).all() else float(np.nanmean(found.expected)),
         mean_with_interval(found.excess, (low - high, high - low)), found.run_p,
         mean_with_interval(signed[0].excess, (-np.inf, np.inf)) if signed else None,
         signed[0].run_p if signed else None,

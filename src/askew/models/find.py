@@ -129,6 +129,9 @@ def open_transformers() -> Any:
 def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
     """An error with the first line of the original message."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if "weights_only" in str(error):
+        # The library recommends an option that runs the code in the file.
+        reason = "its weights are in pickle format and contain more than numbers; save them as safetensors"
     return ConfigError(
         f"model {name!r}: cannot be loaded as {'an' if kind[0] in 'aeiou' else 'a'} {kind} model ({reason})",
         code="not-loaded",

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.core.files import fingerprint
+from askew.core.files import fingerprint, parse_json
 from askew.models.find import identify, load_parts
 
 Vectors = npt.NDArray[np.float32]
@@ -125,7 +124,7 @@ def read_head(folder: Path) -> RelevanceHead:
     """The head in a folder that ``askew train adapter`` wrote."""
     file = folder / FILE
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = parse_json(file.read_bytes())
         return RelevanceHead(
             str(facts["model"]), str(facts["layout"]), bool(facts["with_title"]),
             tuple(float(weight) for weight in facts["weights"]), float(facts["bias"]),

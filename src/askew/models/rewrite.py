@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError
+from askew.core.files import parse_json
 from askew.models.generate import Generator, find_adapter, load_generator
 from askew.models.prompts import from_query
 
@@ -50,7 +51,7 @@ def read_about(folder: str) -> dict[str, Any]:
     """The content of ``rewriter.json`` in a folder."""
     file = Path(folder) / ABOUT
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
+        about = parse_json(file.read_bytes())
         is_known = about["form"] == _FORM and about["kind"] in KINDS
     except (OSError, ValueError, KeyError, TypeError):
         is_known = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, UnknownName
-from askew.core.files import DATA
+from askew.core.files import DATA, parse_toml
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, load_lexicon, one_spelling
 from askew.core.measure import split_measures
@@ -79,8 +78,8 @@ def read_recipe(name: str | Path) -> Recipe:
     """Read a recipe by name, or from a file."""
     path, text = recipe_text(name)
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except ValueError as error:
         raise ConfigError(f"recipe {path}: not a valid TOML file ({error})") from None
     recipe = Recipe(path.stem, data)
     _check_shape(recipe, str(path))

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
+from askew.core.files import parse_json
 from askew.core.measure import UNBOUNDED, Bounds, Direction, column_of, gain_column, new_column, old_column
 from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
 from askew.core.ranking import Floats, Ints
@@ -232,7 +233,7 @@ def _base(method: str) -> str:
 
 def _settings(text: str | None) -> dict[str, str]:
     try:
-        found = json.loads(text or "{}")
+        found = parse_json(text or "{}")
     except ValueError:
         found = text
     if not isinstance(found, dict):

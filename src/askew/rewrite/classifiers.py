@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from askew.core import defaults
 from askew.core.errors import ConfigError, DataError
-from askew.core.files import DATA, write_whole
+from askew.core.files import DATA, parse_json, write_whole
 from askew.core.groups import Groups, GroupsLike
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.plugins import Count, OneOf, Positive, Share, from_spec, settings_of
@@ -105,7 +105,7 @@ def read_temperature(folder: Path | str) -> float:
     if not file.is_file():
         return 1.0
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = parse_json(file.read_bytes())
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: expected JSON with a temperature ({error})") from None
     temperature = facts.get("temperature") if isinstance(facts, dict) else None

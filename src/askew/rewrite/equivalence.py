@@ -13,7 +13,6 @@ adapters report their quality.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.files import DATA, digest_file
+from askew.core.files import DATA, digest_file, parse_json
 from askew.core.plugins import Share
 from askew.core.ranking import Floats
 from askew.models.find import MINILM, has_minilm, has_smollm, identify, need, need_smollm
@@ -295,7 +294,7 @@ def load_judge(model: str, adapter: str | None = None, device: str | None = None
 def read_weights(file: Path) -> tuple[Floats, Floats, dict[str, float]]:
     """The weights (features, outputs), the bias and the threshold of each output."""
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = parse_json(file.read_bytes())
         weights = np.array([facts[output]["weights"] for output in OUTPUTS], np.float64).T
         bias = np.array([facts[output]["bias"] for output in OUTPUTS], np.float64)
         thresholds = {output: float(facts[output]["threshold"]) for output in OUTPUTS}

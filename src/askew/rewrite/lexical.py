@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.files import DATA, fingerprint
+from askew.core.files import DATA, fingerprint, parse_toml
 from askew.core.plugins import Count
 from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
 from askew.core.text import stem, word
@@ -59,8 +58,8 @@ def _read_rules(path: Path) -> QuestionRules:
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file; an error names the file and the problem."""
     try:
-        return tomllib.loads(read_text(path, what))
-    except (ValueError, RecursionError) as error:
+        return parse_toml(read_text(path, what))
+    except ValueError as error:
         raise DataError(f"{what} file {path}: not valid TOML: {error}") from None
 
 

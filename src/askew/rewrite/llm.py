@@ -17,8 +17,9 @@ from askew.core.files import fingerprint, write_whole
 from askew.core.pace import RateLimit
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive
 from askew.core.protocols import Candidates, Passage, QueryBatch
+from askew.core.text import mended
 from askew.rewrite.llm_answers import CLEANING, Sieve, clip, one_line
-from askew.rewrite.llm_client import ChatClient, Completion, Endpoint, RequestsStopped, Trouble, mended
+from askew.rewrite.llm_client import ChatClient, Completion, Endpoint, RequestsStopped, Trouble
 from askew.rewrite.prompts import load_prompt
 
 # Answers on disk, keyed by the content of the request.

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.pace import RateLimit, back_off, retry_after
+from askew.core.text import mended
 
 if TYPE_CHECKING:
     import ssl
@@ -130,11 +131,6 @@ def _shown(text: str) -> str:
     line = "".join(c if c.isprintable() else " " for c in text[: 4 * _SHOWN_CHARS])
     line = " ".join(line.split())
     return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + " ..."
-
-
-def mended(text: str) -> str:
-    """Replace lone surrogates, which cannot be encoded."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class RequestsStopped(Exception):

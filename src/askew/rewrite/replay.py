@@ -7,14 +7,13 @@ values of other columns: ``where="method=genqr model=openai/gpt-4.1"``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, place
-from askew.core.files import DATA, check_file, digest_file
+from askew.core.files import DATA, check_file, digest_file, parse_json
 from askew.core.plugins import Count
 from askew.core.protocols import Candidates, QueryBatch
 from askew.data.files import read_text
@@ -107,7 +106,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if numbered[0][1].lstrip().startswith("{"):
         for number, line in numbered:
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except ValueError as error:
                 raise DataError(f"{place(path, number)}: not JSON ({error})") from None
             if not isinstance(row, dict):

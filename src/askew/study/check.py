@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -179,9 +178,10 @@ def check(
       group are sampled.
     - ``seed``: the seed of the sample.
     """
-    if words < 1 or sample < 1:
+    if words < 1 or sample < 1 or seed < 0:
         raise ConfigError(
-            f"check: expected ⟨words⟩ and ⟨sample⟩ to be 1 or more, found words={words}, sample={sample}",
+            f"check: expected ⟨words⟩ and ⟨sample⟩ to be 1 or more, and ⟨seed⟩ 0 or more, found words={words}, "
+            f"sample={sample}, seed={seed}",
             code="out-of-range",
             words=words,
             sample=sample,
@@ -202,7 +202,7 @@ def check(
         queries_naming={} if queries is None else texts.naming_in(queries["text"]),
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
         unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
-        words=[one for group in counted.names for one in islice((one for one in found if one.group == group), words)],
+        words=[one for group in counted.names for one in [one for one in found if one.group == group][:words]],
         unused=_unused(found, counted, texts.tokenize),
         notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted), *_unnamed(texts)],
         resolver=resolver_id(RESOLVER),

@@ -16,7 +16,7 @@ from typing import Any
 
 from askew.core.address import local_paths, public, public_text, without_local_paths
 from askew.core.errors import StoreError
-from askew.core.files import write_whole
+from askew.core.files import parse_json, write_whole
 from askew.report.markup import fenced
 
 MEASURED = "measured.json"
@@ -93,7 +93,7 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(file.read_bytes())
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from askew.core.errors import ConfigError, StageError, StoreError, UnknownName, check_names
-from askew.core.files import DATA, fingerprint, write_whole
+from askew.core.files import DATA, fingerprint, parse_json, write_whole
 from askew.core.groups import Groups
 from askew.core.text import normal
 from askew.models.find import LOADING, cannot_load, locate, need, open_transformers
@@ -305,7 +305,7 @@ def last_checkpoint(work: Path, about: Mapping[str, Any]) -> Path | None:
         if not mark.is_file():
             shutil.rmtree(folder)
             continue
-        found = json.loads(mark.read_text(encoding="utf-8"))
+        found = parse_json(mark.read_bytes())
         for name in ("architecture", *sorted({*found, *about} - {"architecture"})):
             if found.get(name) != about.get(name):
                 raise StoreError(
@@ -329,7 +329,7 @@ def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any])
     """
     about = json.loads(json.dumps(identity))
     with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(file.read_bytes())
         if found["identity"] == about:
             return found["made"]
     made = make()

@@ -17,7 +17,7 @@ import polars as pl
 
 from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, StoreError, check_name
-from askew.core.files import write_whole
+from askew.core.files import parse_json, write_whole
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import new_column
 from askew.core.protocols import ClassifierPlugin
@@ -177,7 +177,7 @@ class Classifier:
                 raise DataError(f"{place}: expected a classifier that was saved or trained, found none")
             return cls(_TRAINED, model=str(place))
         try:
-            facts = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
+            facts = parse_json((place / _ABOUT).read_bytes())
             model = {"model": str(place)} if facts["trained"] else {}
             groups = groups_of(Recipe(str(place.name), {"groups": facts["groups"]}))
             return cls(facts["classifier"], groups, **facts["settings"], **model)

@@ -21,7 +21,7 @@ import polars as pl
 from askew.core.address import public
 from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.core.files import fingerprint, write_whole
+from askew.core.files import fingerprint, parse_json, write_whole
 from askew.core.folders import walk
 from askew.core.measure import Direction, gain_column, new_column, old_column
 from askew.core.outcome import UNKNOWN_SIGN, signs
@@ -499,7 +499,7 @@ def read_settings(folder: Path) -> SelectorSettings:
     if not (folder / ABOUT).is_file():
         raise DataError(f"{folder}: expected a folder of askew train selector with {ABOUT}, found none")
     try:
-        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        found = parse_json((folder / ABOUT).read_bytes())
         return SelectorSettings(**{**found["settings"], "model": str(folder)})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(

@@ -6,7 +6,6 @@ description has no measured values, only paths of values in a file of measures (
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import DataError, check_name
-from askew.core.files import DATA
+from askew.core.files import DATA, parse_json
 
 ABOUT, MEASURED, TRAINING = "model.json", "measured.json", "training.json"
 ADAPTERS = "adapters"
@@ -164,7 +163,7 @@ def _read_if_there(file: Path) -> Mapping[str, Any] | None:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(file.read_bytes())
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: expected JSON ({error}); install askew again") from None
     if not isinstance(found, dict):

@@ -85,7 +85,7 @@ class RayExecutor(WorkerPool[Remote]):
             # Ray starts processes only if no address is given.
             with _own_sigterm(), _own_session() if self._address is None else contextlib.nullcontext():
                 ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
-        except (RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # Ray raises errors of many kinds
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             first = first if self._address is None else self._address.scrub(first)
             raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
@@ -170,9 +170,11 @@ class RayExecutor(WorkerPool[Remote]):
 def _own_sigterm() -> Iterator[None]:
     """Restore the program's SIGTERM handler: Ray installs one that prints its stack and exits."""
     before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread() and before is not None:
-        signal.signal(signal.SIGTERM, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -17,9 +17,10 @@ import sqlite3
 import threading
 import weakref
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from askew.core.errors import ConfigError, MissingExtra, StoreError
@@ -36,6 +37,23 @@ _LEAST_SECRET = 16
 # The number of keys that are looked up in one statement. Old versions of SQLite allow 999.
 _AT_ONCE = 500
 _CHECKED = b"askew answers"
+
+
+def _answer(value: Any) -> list[tuple[str, float | None, str | None]]:
+    """Check the shape of a stored answer."""
+    rows = [(doc, score, None if ref is None else bytes.fromhex(ref).hex()) for doc, score, ref in value]
+    if not all(isinstance(doc, str) and type(score) in (int, float, NoneType) for doc, score, _ in rows):
+        raise TypeError("expected ids and scores")
+    return rows
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected a text")
+    return value
+
+
+_SHAPES: dict[str, Callable[[Any], Any]] = {"answers": _answer, "texts": _text}
 
 
 class AnswerFile:
@@ -89,8 +107,8 @@ class AnswerFile:
                 part = listed[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(part))
                 for key, value in file.execute(f"SELECT key, value FROM {table} WHERE key IN ({marks})", part):
-                    with contextlib.suppress(ValueError, TypeError, zlib.error):
-                        values[key] = self._unpack(key, value)
+                    with contextlib.suppress(ValueError, TypeError, RecursionError, zlib.error):
+                        values[key] = _SHAPES[table](self._unpack(key, value))
         return values
 
     def __len__(self) -> int:
@@ -197,7 +215,11 @@ class AnswerFile:
 
     def _unusable(self, error: Exception) -> StoreError:
         why = getattr(error, "strerror", None) or type(error).__name__
-        problem = f"⟨cache⟩ {self.path}: the file cannot be used ({why}); delete it, or name another file"
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            why = "no space left on the disk"
+        problem = (
+            f"⟨cache⟩ {self.path}: the file cannot be used ({why}); free some space, move it away, or name another file"
+        )
         return StoreError(problem, code="unusable", kind=type(error).__name__)
 
 

@@ -117,7 +117,7 @@ def _id(found: Any, text: str | None, id_field: str | None, where: str) -> str:
 def _number(value: Any) -> float | None:
     try:
         return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

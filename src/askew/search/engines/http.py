@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus, unquote_plus, urlencode
 
 from askew.core.address import is_secret_name
 from askew.core.errors import ConfigError, UnknownName
-from askew.core.files import DATA
+from askew.core.files import DATA, parse_json, parse_toml
 from askew.core.plugins import Count, Positive
 from askew.search.engines.client import Answer, EngineError, Found
 from askew.search.engines.ranker import EnginePlugin
@@ -93,7 +93,7 @@ def read_body(written: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
     if written is None or isinstance(written, Mapping):
         return None if written is None else dict(written)
     try:
-        body = json.loads(written)
+        body = parse_json(written)
     except ValueError:
         body = None
     if not isinstance(body, dict):
@@ -134,7 +134,9 @@ def read_hits(reply: Any, form: Mapping[str, Any], where: str) -> list[Found]:
 
 def as_number(value: Any) -> float | None:
     """A number of JSON; None for any other value."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    with contextlib.suppress(OverflowError):
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return None
 
 
 def _fields(reply: Any) -> str:
@@ -289,8 +291,8 @@ def read_template(name: str | None) -> dict[str, Any]:
     if path.suffix != ".toml":
         raise UnknownName("template", name, templates())
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        settings = parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"⟨template⟩ {path}: cannot be read ({why})") from None
     keys = (*_PATHS, "path", "params", "body", "escape", "join", "hits_optional")

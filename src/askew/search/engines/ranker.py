@@ -19,6 +19,7 @@ from askew.core.errors import AskewError, ConfigError, Note
 from askew.core.pace import RateLimit, back_off
 from askew.core.plugins import Count, NotNegative, OneOf, Positive
 from askew.core.ranking import Hits
+from askew.core.text import mended
 from askew.search.common import check_k, one_word, query_texts
 from askew.search.engines.answers import AnswerFile
 from askew.search.engines.client import Answer, Engine, EngineError, Found
@@ -74,7 +75,7 @@ class RequestsEnded(Exception):
 
 
 def _sleep(seconds: float, stop: threading.Event) -> None:
-    if stop.wait(seconds) if seconds > 0 else stop.is_set():
+    if stop.wait(min(seconds, 1e6)) if seconds > 0 else stop.is_set():
         raise RequestsEnded
 
 
@@ -216,12 +217,17 @@ class EngineRanker:
                     answers[text] = answer
                     continue
                 for document in answer[:k]:
-                    if not isinstance(document.doc_id, str) or not document.doc_id:
-                        kind = type(document.doc_id).__name__
-                        said = f"engine {self.id}: expected document ids that are non-empty texts, found {kind}"
+                    doc_id = document.doc_id
+                    if not isinstance(doc_id, str) or not doc_id or mended(doc_id) != doc_id:
+                        kind = type(doc_id).__name__
+                        said = f"engine {self.id}: expected document ids that are non-empty Unicode texts, found {kind}"
                         raise EngineError(said, code="bad-id", kind=kind)
                 checked = [
-                    Found(doc, None if score is None else float(score), None if self._known else body)
+                    Found(
+                        doc,
+                        None if score is None else float(score),
+                        None if self._known or body is None else mended(body),
+                    )
                     for doc, score, body in answer[:k]
                 ]
                 answers[text] = checked

@@ -172,7 +172,8 @@ class Wire:
         parts = checked_url(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", parts.port
-        self._timeout, self._most = timeout_s, most_bytes
+        # The system accepts no longer time.
+        self._timeout, self._most = min(timeout_s, 1e6), most_bytes
         self._idle: deque[http.client.HTTPConnection] = deque()
         weakref.finalize(self, close_all, self._idle)
 

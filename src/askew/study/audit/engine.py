@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError, StageError
-from askew.core.files import fingerprint
+from askew.core.files import fingerprint, parse_toml
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
@@ -259,8 +258,8 @@ def _named(text: str) -> dict[str, Any]:
     name, _, rest = text.partition(":")
     if rest.endswith(".toml"):
         try:
-            return {**tomllib.loads(Path(rest).expanduser().read_text(encoding="utf-8")), "ranker": name}
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            return {**parse_toml(Path(rest).expanduser().read_text(encoding="utf-8")), "ranker": name}
+        except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise ConfigError(f"engine settings {rest}: cannot be read ({why}); expected a TOML file") from None
     if rest and name != "callable":

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import DataError, Note
+from askew.core.files import parse_json
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.measures.statistics.intervals import change_interval, size_bounds
@@ -423,7 +424,7 @@ def read_scores(place: str | Path) -> BenchReport:
     file = path / SCORES if path.is_dir() else path
     try:
         table = pq.read_table(file)
-        about = json.loads((table.schema.metadata or {})[_ABOUT])
+        about = parse_json((table.schema.metadata or {})[_ABOUT])
         if about["version"] != _VERSION:
             raise DataError(f"{file}: this file was written by another version of askew; run askew bench again")
         return _report_of(pl.DataFrame(pl.from_arrow(table)), about)

@@ -14,6 +14,7 @@ import typer
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
+from askew.core.files import parse_toml
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -162,9 +163,11 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
         if not sign or not name.strip():
             raise ConfigError(f"--set {one!r}: expected NAME=VALUE, as in --set depth=50")
         try:
-            settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            settings[name.strip()] = parse_toml(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             settings[name.strip()] = value
+        except ValueError as error:
+            raise ConfigError(f"--set {name}: {error}") from None
     return settings
 
 
