@@ -15,10 +15,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 
 from askew.core.ranking import Ints
 
@@ -50,7 +50,7 @@ class Articles:
         self._rule: re.Pattern[str] | None = None
         self._vocabulary: dict[str, int] = {}
         self._idf: list[float] = []
-        self._leaders: list[sparse.csr_array] = []
+        self._leaders: list[Any] = []
 
     def of(self, docs: Ints) -> Ints:
         """The number of each document's article. Documents that were numbered before keep their number."""
@@ -87,7 +87,9 @@ class Articles:
         self._vocabulary = {word: number for number, (word, _) in enumerate(kept)}
         self._idf = [math.log(len(texts) / count) for _, count in kept]
 
-    def _vectors(self, texts: Sequence[str]) -> sparse.csr_array:
+    def _vectors(self, texts: Sequence[str]) -> Any:
+        from scipy import sparse  # slow to import, and only this rule needs it
+
         rows, columns, values = [], [], []
         for row, text in enumerate(texts):
             words = Counter(word for word in _WORD.findall(text.lower()) if word in self._vocabulary)
@@ -104,6 +106,8 @@ class Articles:
         return sparse.csr_array(sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ found)
 
     def _similar(self, texts: Sequence[str]) -> list[int]:
+        from scipy import sparse
+
         vectors = self._vectors(texts)
         numbers: list[int] = []
         for start in range(0, len(texts), _BLOCK):

@@ -133,7 +133,11 @@ class Generator:
         most = self.most_tokens - max(map(len, ends))
         shown = [self._tokens(prefix, most) for prefix in prefixes]
         texts: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
-        for rows in self._batches(shown, len(endings) * count):
+        # On a GPU, prefixes of similar length are decoded together; empty prefixes are left out.
+        on_gpu = self._network and self.model.device.type == "cuda"
+        at_once = max(1, _ROWS_ON_GPU // (len(endings) * count)) if on_gpu else 1
+        by_length = sorted((i for i, prefix in enumerate(shown) if prefix), key=lambda i: len(shown[i]))
+        for rows in (by_length[at : at + at_once] for at in range(0, len(by_length), at_once)):
 
             def write(some: Sequence[int]) -> list[list[list[int]]]:
                 stops = Stops(self._ends, self._breaks)
@@ -150,12 +154,6 @@ class Generator:
 
     def _texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return list(self.tokenizer.batch_decode([list(row) for row in rows], skip_special_tokens=True))
-
-    def _batches(self, prefixes: Sequence[Sequence[int]], rows: int) -> list[list[int]]:
-        """The batches of prefixes that are decoded together; empty prefixes are left out."""
-        at_once = max(1, _ROWS_ON_GPU // rows) if self._network and self.model.device.type == "cuda" else 1
-        by_length = sorted((i for i, prefix in enumerate(prefixes) if prefix), key=lambda i: len(prefixes[i]))
-        return [by_length[at : at + at_once] for at in range(0, len(by_length), at_once)]
 
     def _write(
         self, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int, seeds: Sequence[int],

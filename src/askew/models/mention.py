@@ -60,7 +60,8 @@ def _of_text(
 ) -> Iterator[Window]:
     """The windows of one text. A mention without tokens is read at the token after it."""
     begins, stops = (np.array([span[side] for span in offsets], np.int64) for side in (0, 1))
-    cases = [_case(text[first:end]) for first, end in offsets]
+    words = (text[first:end] for first, end in offsets)
+    cases = [0 if not word[:1].isupper() else 2 if len(word) > 1 and word.isupper() else 1 for word in words]
     found: dict[int, list[tuple[int, int, int]]] = {}
     for row, start, end in mentions:
         first = int(np.searchsorted(stops, start, side="right"))
@@ -80,9 +81,3 @@ def _of_text(
             [0, *([*cases[:BEGINNING], 0] if low else []), *cases[low:high], 0],
             [(row, min(first + shift, most), min(last + shift, most + 1)) for row, first, last in inside],
         )
-
-
-def _case(word: str) -> int:
-    if not word[:1].isupper():
-        return 0
-    return 2 if len(word) > 1 and word.isupper() else 1

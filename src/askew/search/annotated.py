@@ -12,7 +12,6 @@ from askew.core.groups import Groups
 from askew.core.measure import Measure
 from askew.core.protocols import DocMentions
 from askew.core.ranking import Flags, Floats, Ints, Rankings
-from askew.data.judgements import QrelsFile
 from askew.measures.arab import KINDS, magnitudes
 from askew.measures.common import pick_groups
 from askew.measures.counts import DocumentSource, Progress, count_needed
@@ -128,21 +127,17 @@ def read_ranked(
     needed = np.zeros(len(universe.doc_ids), np.bool_)
     needed[rankings.docs] = True
     lexicon, key = counting.groups.counted, counting.key
-    judgements = _by_row(universe, rankings, judged)
+    nothing = np.zeros(0, np.int64)
+    judgements = JudgedPairs(nothing, nothing, np.zeros(0, np.bool_))
+    if judged is not None:
+        by_query = universe.judged(judged.lines).of_queries(rankings.query_ids)
+        row = np.repeat(np.arange(len(rankings)), np.diff(by_query.offsets))
+        judgements = JudgedPairs(row, by_query.docs, by_query.relevance > 0)
     counted = needed.copy()
     counted[judgements.doc[judgements.relevant]] = True
     mentions, notes = count_needed(source, universe.doc_ids, counted, [key], {lexicon.id: lexicon}, progress)
     refuse_unknown(name, universe, mentions[key].known, needed)
     return AnnotatedRun(universe, rankings, judgements, mentions[key], source, [*read.notes, *notes])
-
-
-def _by_row(universe: Universe, rankings: Rankings, judged: QrelsFile | None) -> JudgedPairs:
-    if judged is None:
-        nothing = np.zeros(0, np.int64)
-        return JudgedPairs(nothing, nothing, np.zeros(0, np.bool_))
-    by_query = universe.judged(judged.lines).of_queries(rankings.query_ids)
-    row = np.repeat(np.arange(len(rankings)), np.diff(by_query.offsets))
-    return JudgedPairs(row, by_query.docs, by_query.relevance > 0)
 
 
 def refuse_unknown(name: str, universe: Universe, known: npt.NDArray[np.bool_], needed: npt.NDArray[np.bool_]) -> None:

@@ -150,9 +150,15 @@ def sample_negatives(lists: Rankings, lean: Floats, judged: JudgedPairs, how: Ne
 
 def _some(lists: Rankings, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:
     """The negatives of the queries from ``start`` to ``stop``."""
-    docs, there = _matrix(lists, start, stop, how.depth)
+    # The documents of the queries as rows of a matrix, and a mask of the filled cells.
+    begin = lists.offsets[start:stop]
+    lengths = np.minimum(lists.offsets[start + 1 : stop + 1] - begin, how.depth)
+    places = np.arange(max(1, int(lengths.max(initial=0))))
+    there = places < lengths[:, None]
+    docs = np.zeros(there.shape, np.int64)
+    docs[there] = lists.docs[(begin[:, None] + places)[there]]
     rows = np.arange(start, stop)[:, None]
-    free = there & ~_member(rows * len(lean) + docs, taken)
+    free = there & ~np.isin(rows * len(lean) + docs, taken)
     lean_of = np.where(free, lean[docs], 0.0)
     chosen_leaning = _first(-lean_of, lean_of > 0, how.leaning)
     left = free & ~chosen_leaning
@@ -170,25 +176,6 @@ def _some(lists: Rankings, start: int, stop: int, lean: Floats, taken: Ints, how
         FEW_LEANING: int(((of_lean < how.leaning) & (found > 0)).sum()),
     }
     return row[order] + start, doc, leaning, +Counter(counts)
-
-
-def _matrix(lists: Rankings, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
-    """The top ``depth`` documents of some queries as rows of a matrix, and a mask of the filled cells."""
-    begin = lists.offsets[start:stop]
-    lengths = np.minimum(lists.offsets[start + 1 : stop + 1] - begin, depth)
-    places = np.arange(max(1, int(lengths.max(initial=0))))
-    there = places < lengths[:, None]
-    docs = np.zeros(there.shape, np.int64)
-    docs[there] = lists.docs[(begin[:, None] + places)[there]]
-    return docs, there
-
-
-def _member(codes: Ints, known: Ints) -> Flags:
-    """Which codes are in ``known``, which is sorted."""
-    if not len(known):
-        return np.zeros(codes.shape, np.bool_)
-    at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-    return np.asarray(known[at] == codes)
 
 
 def _first(keys: Any, eligible: Flags, count: Any) -> Flags:

@@ -86,13 +86,14 @@ class ShippedModel:
     @property
     def measured(self) -> Mapping[str, Any] | None:
         """The content of the file of measures; None if the model is not measured yet."""
-        return _read_if_there(self.folder / self.facts["headline"].get("file", MEASURED))
+        file = self.folder / self.facts["headline"].get("file", MEASURED)
+        return _read(file) if file.is_file() else None
 
     @property
     def training(self) -> Mapping[str, Any]:
         """The training settings that the training program wrote; empty if it wrote none."""
-        kept = _read_if_there(self.folder / TRAINING)
-        return kept if kept is not None else (self.measured or {}).get("training", {})
+        file = self.folder / TRAINING
+        return _read(file) if file.is_file() else (self.measured or {}).get("training", {})
 
     @property
     def card_file(self) -> Path:
@@ -146,19 +147,15 @@ def _model(file: Path) -> ShippedModel:
 
 
 def _headline(folder: Path, reference: Mapping[str, str]) -> HeadlineMeasure | None:
-    found = _read_if_there(folder / reference.get("file", MEASURED))
-    if found is None or "at" not in reference:
+    file = folder / reference.get("file", MEASURED)
+    if "at" not in reference or not file.is_file():
         return None
-    node = follow(found, reference["at"])
+    node = follow(_read(file), reference["at"])
     value = float(node[reference["measure"]])
     if not math.isfinite(value):
         raise ValueError(f"{reference['at']}: expected a finite number, found {value}")
     title = reference.get("title", reference["measure"])
     return HeadlineMeasure(title, reference["on"], value, node.get("low"), node.get("high"))
-
-
-def _read_if_there(file: Path) -> Mapping[str, Any] | None:
-    return _read(file) if file.is_file() else None
 
 
 def _read(file: Path) -> Mapping[str, Any]:

@@ -203,7 +203,15 @@ class AnswerFile:
             raise ConfigError(problem, code=is_so.replace(" ", "-"))
         if not self._secret:
             return facts["salt"], None
-        lookup, cipher = _derived(self._secret, facts["salt"])
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise MissingExtra("an encrypted cache", "encryption") from None
+        secret = self._secret.read()
+        if len(secret) < _LEAST_SECRET:
+            raise ConfigError(f"the secret of the cache should have {_LEAST_SECRET} characters or more, found fewer")
+        derived = hashlib.scrypt(secret.encode(), salt=facts["salt"], n=1 << 14, r=8, p=1, dklen=64)
+        lookup, cipher = derived[:32], AESGCM(derived[32:])
         check = hashlib.blake2b(_CHECKED, key=lookup, digest_size=16).digest()
         if "check" not in facts:
             with file:
@@ -221,15 +229,3 @@ class AnswerFile:
             f"⟨cache⟩ {self.path}: the file cannot be used ({why}); free some space, move it away, or name another file"
         )
         return StoreError(problem, code="unusable", kind=type(error).__name__)
-
-
-def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
-    try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError:
-        raise MissingExtra("an encrypted cache", "encryption") from None
-    secret = source.read()
-    if len(secret) < _LEAST_SECRET:
-        raise ConfigError(f"the secret of the cache should have {_LEAST_SECRET} characters or more, found fewer")
-    derived = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1, dklen=64)
-    return derived[:32], AESGCM(derived[32:])

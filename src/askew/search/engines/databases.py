@@ -85,7 +85,13 @@ class _Database:
         except Exception as error:
             # The other clients may have lost their connections too, and each would cost an attempt.
             self.close()
-            raise self._explained(error) from None
+            code: Any = getattr(error, "status_code", getattr(error, "sqlstate", getattr(error, "code", None)))
+            if {getattr(code, "name", code), *(kind.__name__ for kind in type(error).__mro__)} & _LOST:
+                problem = "no connection, or no reply in time; check that the engine runs, the address and the secret"
+                lost = EngineError(f"engine {self.id}: {problem}", transient=True, code="no-connection")
+                raise lost from None
+            problem = f"engine {self.id}: {type(error).__name__} ({code}); check {', '.join(self.settings())}"
+            raise EngineError(problem, code="request-failed", kind=type(error).__name__) from None
 
     def close(self) -> None:
         close_all(self._clients)
@@ -96,14 +102,6 @@ class _Database:
                 f"engine {self.id}: a document has no value in ⟨id_field⟩ {self.id_field!r}", code="no-id"
             )
         return Found(str(doc), score, joined_text(self.text_fields, row.get))
-
-    def _explained(self, error: Exception) -> EngineError:
-        code: Any = getattr(error, "status_code", getattr(error, "sqlstate", getattr(error, "code", None)))
-        if {getattr(code, "name", code), *(kind.__name__ for kind in type(error).__mro__)} & _LOST:
-            problem = "no connection, or no reply in time; check that the engine runs, the address and the secret"
-            return EngineError(f"engine {self.id}: {problem}", transient=True, code="no-connection")
-        problem = f"engine {self.id}: {type(error).__name__} ({code}); check {', '.join(self.settings())}"
-        return EngineError(problem, code="request-failed", kind=type(error).__name__)
 
 
 @dataclass(eq=False)
