@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.core.measure import UNBOUNDED, new_column, old_column
+from askew.core.measure import new_column, old_column
 from askew.core.store.store import Store
 from askew.measures.statistics.intervals import change_interval
 from askew.pairs.plan import prepare
@@ -42,8 +42,7 @@ def change(pairs: pl.DataFrame, measure: str) -> str:
     if measure.startswith("ARaB"):
         old, new = np.abs(old), np.abs(new)
     query = pairs["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
-    bounds = UNBOUNDED if measure.startswith("ARaB") else (0.0, 1.0)
-    low, high = change_interval(query, old, new, bounds)
+    low, high = change_interval(query, old, new)
     part = 100 * (new.mean() / old.mean() - 1)
     return f"{old.mean():.3f} -> {new.mean():.3f} ({part:+.0f}% [{low:+.0f}, {high:+.0f}])"
 

@@ -105,7 +105,7 @@ def compare(values: dict[str, dict[str, Any]], measured: str, old: str, new: str
     before, after = values[old][measured][there], values[new][measured][there]
     margin = MARGIN if measured == EFFECTIVENESS[0] else None
     found = paired(before, after, direction, bounds, margin=margin)
-    return found, change_interval(np.arange(len(before)), before, after, bounds)
+    return found, change_interval(np.arange(len(before)), before, after)
 
 
 def print_method(method: str, values: dict[str, dict[str, Any]], changed: dict[str, float]) -> None:

@@ -13,7 +13,8 @@ from askew.core.measure import Direction
 from askew.measures.statistics import bounded
 from askew.measures.statistics.bounded import BoundedMean, StudentizedMean, probability_below_zero
 from askew.measures.statistics.intervals import UNBOUNDED, bca_interval, change_interval, mean_test, mean_with_interval
-from askew.measures.statistics.significance import holm, paired, sign_flip_p, smallest_margin, two_sided_p
+from askew.measures.statistics.randomization import SETS, RandomSets
+from askew.measures.statistics.significance import TESTS, holm, holm_by_family, paired, smallest_margin, two_sided_p
 
 UNIT = (0.0, 1.0)
 values = st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3)), min_size=1, max_size=10)
@@ -58,13 +59,15 @@ def test_the_order_of_the_values_changes_nothing(sample):
     there, back = np.array(sample), np.array(sample[::-1])
     assert mean_with_interval(there, UNIT) == mean_with_interval(back, UNIT)
     assert mean_with_interval(there) == mean_with_interval(back)
-    assert sign_flip_p(there - 0.5, seed=3) == sign_flip_p(back - 0.5, seed=3)
+    one, other = (RandomSets(sample - 0.5, seed=3) for sample in (there, back))
+    assert (one.p(), one.ends(0.05)) == (other.p(), other.ends(0.05))
 
 
 def test_the_order_of_many_values_changes_no_randomization_test():
     sample = np.random.default_rng(8).normal(0.02, 1, 6_000)
-    assert sign_flip_p(sample) == sign_flip_p(sample[::-1])
-    assert sign_flip_p(sample[:40]) == sign_flip_p(sample[:40][::-1])
+    for size in (40, 6_000):
+        one, other = RandomSets(sample[:size]), RandomSets(sample[:size][::-1])
+        assert (one.p(), one.ends(0.05)) == (other.p(), other.ends(0.05))
 
 
 @given(values)
@@ -93,8 +96,6 @@ def test_equal_values_without_bounds_have_no_interval_and_prove_nothing():
     for bounds in (UNBOUNDED, (0.0, math.inf)):
         found = mean_with_interval(np.full(6, 0.3), bounds)
         assert (found.low, found.high) == (None, None)
-    assert two_sided_p(StudentizedMean(np.full(6, 0.3))) is None
-    assert two_sided_p(StudentizedMean(np.zeros(6))) == 1.0
 
 
 def test_values_outside_the_stated_bounds_are_taken_as_without_bounds():
@@ -131,13 +132,6 @@ def test_values_so_small_that_their_squares_vanish_have_an_interval():
     found = mean_with_interval(np.array([1e-200, 0.0, 3e-200, 0.0]), UNIT)
     assert 0 <= found.low <= found.mean <= found.high < 0.8
     assert BoundedMean(np.array([1.0, 0.5]), 0.0, 1.0).p_at_most(1e-100) >= 0
-
-
-def test_the_studentized_end_is_where_its_own_p_is_alpha():
-    sample = np.random.default_rng(4).exponential(1.0, 25)
-    test = StudentizedMean(sample)
-    assert test.p_at_most(test.lower(0.025)) == pytest.approx(0.025)
-    assert test.p_at_least(test.upper(0.025)) == pytest.approx(0.025)
 
 
 # Defects that were there: a symmetric test on asymmetric data.
@@ -178,17 +172,24 @@ def test_unchanged_results_of_299_queries_rule_out_a_loss_of_one_hundredth_and_o
     assert smallest_margin(43) == pytest.approx(1 - 0.05 ** (1 / 43))
 
 
-def test_a_mean_gain_of_zero_is_seldom_called_a_difference_where_losses_are_few_and_large():
+def test_where_losses_are_few_and_large_the_default_test_is_wrong_and_says_so_and_the_bounded_test_is_not():
     rng = np.random.default_rng(7)
-    ps, swapped = [], []
+    found = []
     for _ in range(400):
         kind = rng.random(30)
         gains = np.where(kind < 0.02, -0.9, np.where(kind < 0.92, 0.02, 0.0))
-        ps.append(paired(np.full(30, 0.9), 0.9 + gains, Direction.UP, (-1.0, 1.0)).p)
-        swapped.append(sign_flip_p(gains))
-    assert np.mean(np.array(ps) < 0.05) <= 0.06
-    # The randomization test rejects here, and rightly so: its null hypothesis, that results can be swapped, is false.
-    assert np.mean(np.array(swapped) < 0.05) > 0.4
+        found.append(paired(np.full(30, 0.9), 0.9 + gains, Direction.UP, (-1.0, 1.0)))
+    assert np.mean([one.p_bounded < 0.05 for one in found]) <= 0.06
+    wrong = [one for one in found if one.p < 0.05]
+    assert len(wrong) > 0.4 * 400
+    assert np.mean([one.skewed for one in wrong]) > 0.8
+
+
+def test_symmetric_gains_have_no_warning_and_few_large_ones_have():
+    rng = np.random.default_rng(1)
+    old = np.full(50, 0.5)
+    assert not any(paired(old, old + rng.normal(0, 0.1, 50), Direction.UP).skewed for _ in range(200))
+    assert paired(old, np.r_[0.0, 0.0, old[2:]], Direction.UP).skewed
 
 
 def test_intervals_of_few_sparse_values_cover_their_mean():
@@ -200,38 +201,122 @@ def test_intervals_of_few_sparse_values_cover_their_mean():
     assert covered / 400 >= 0.93
 
 
-@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
-def test_the_randomization_test_of_few_queries_is_exact(sample):
-    array = np.array(sample, float)
-    sums = [
-        sum(s * x for s, x in zip(signs, sample, strict=True))
+def _every_sum(sample):
+    return [
+        sum(sign * value for sign, value in zip(signs, sample, strict=True))
         for signs in itertools.product((-1, 1), repeat=len(sample))
     ]
-    assert sign_flip_p(array) == sum(abs(s) >= abs(sum(sample)) for s in sums) / len(sums)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
+def test_the_randomization_test_of_few_queries_is_exact(sample):
+    sums = _every_sum(sample)
+    assert RandomSets(np.array(sample, float)).p() == sum(abs(s) >= abs(sum(sample)) for s in sums) / len(sums)
+
+
+@given(st.lists(st.integers(-4, 4).filter(bool), min_size=1, max_size=7), st.integers(20, 400))
+@settings(max_examples=30, deadline=None)
+def test_the_randomization_test_is_exact_where_few_of_many_queries_differ(sample, unchanged):
+    sums = _every_sum(sample)
+    p = sum(abs(s) >= abs(sum(sample)) for s in sums) / len(sums)
+    assert RandomSets(np.r_[sample, np.zeros(unchanged)].astype(float)).p() == pytest.approx(p)
+
+
+def test_three_changed_queries_of_54_have_the_exact_p_of_a_quarter():
+    new = np.zeros(54)
+    new[:3] = 0.3, 0.1, 0.2
+    found = paired(np.zeros(54), new, Direction.DOWN)
+    assert (found.p, found.nonzero, found.relative) == (0.25, 3, None)
+    assert found.low < found.gain < found.high == 0.0
+
+
+def test_twenty_worsened_and_none_improved_is_a_loss():
+    new = np.full(54, 0.6)
+    new[:20] -= np.linspace(0.01, 0.4, 20)
+    found = paired(np.full(54, 0.6), new, Direction.UP, UNIT)
+    assert found.p < 0.001 and found.high < 0
+    assert found.p_bounded > 0.05
+
+
+@given(st.lists(st.integers(-9, 9), min_size=6, max_size=9), st.integers(-30, 30))
+@settings(max_examples=60)
+def test_the_interval_has_the_means_that_the_same_test_does_not_reject(sample, at):
+    m = at / 7
+    low, high = RandomSets(np.array(sample, float)).ends(0.05)
+    away = np.array(sample) - m
+    sums = np.abs(np.array(_every_sum(away.tolist())))
+    p = np.mean(sums >= abs(away.sum()) - 1e-9)
+    if min(abs(m - low), abs(m - high)) > 1e-9:
+        assert (low < m < high) == (p >= 0.05)
+
+
+@pytest.mark.parametrize("n", [12, 25, 60, 3_000])
+def test_p_is_below_the_level_where_the_interval_leaves_out_zero(n):
+    rng = np.random.default_rng(n)
+    for shift in np.linspace(0, 4, 9):
+        gains = (rng.normal(0, 1, n) + shift / math.sqrt(n)) * (rng.random(n) < 0.5)
+        found = paired(np.zeros(n), gains, Direction.UP)
+        assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+
+
+def test_the_interval_of_the_randomization_test_is_near_that_of_t_where_gains_are_normal():
+    gains = np.random.default_rng(3).normal(0.1, 1, 200)
+    one, other = (paired(np.zeros(200), gains, Direction.UP, test=test) for test in ("randomization", "t"))
+    assert (one.low, one.high, one.detectable) == pytest.approx((other.low, other.high, other.detectable), abs=0.02)
+    assert one.p == pytest.approx(other.p, abs=4 * math.sqrt(other.p / SETS) + 0.01)
 
 
 def test_the_randomization_test_of_many_queries_is_valid_under_no_difference():
     rng = np.random.default_rng(2)
-    ps = [sign_flip_p(rng.normal(0, 1, 40), seed=i) for i in range(150)]
-    assert 0.01 <= np.mean(np.array(ps) < 0.05) <= 0.11
+    ps = [RandomSets(rng.normal(0, 1, 40), seed=i).p() for i in range(300)]
+    assert 0.02 <= np.mean(np.array(ps) < 0.05) <= 0.09
 
 
 def test_many_queries_are_flipped_in_blocks_and_the_test_stays_valid():
     rng = np.random.default_rng(6)
-    ps = [sign_flip_p(rng.normal(0, 1, 6_000), seed=i) for i in range(12)]
+    ps = [RandomSets(rng.normal(0, 1, 6_000), seed=i).p() for i in range(12)]
     assert min(ps) > 0.001
     assert np.mean(ps) == pytest.approx(0.5, abs=0.3)
-    assert sign_flip_p(rng.normal(0.1, 1, 20_000)) < 0.001
+    assert RandomSets(rng.normal(0.1, 1, 20_000)).p() < 0.001
+
+
+# The same test by another implementation.
+
+
+@given(st.lists(st.floats(-1, 1).map(lambda x: round(x, 3)), min_size=3, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_t_and_wilcoxon_are_those_of_scipy(sample):
+    old = np.linspace(0.1, 0.9, len(sample))
+    new = old + np.array(sample)
+    if np.ptp(np.array(sample)) < 0.01:
+        return
+    found = {test: paired(old, new, Direction.UP, test=test) for test in ("t", "wilcoxon")}
+    scipy_t = stats.ttest_rel(new, old)
+    ends = scipy_t.confidence_interval()
+    assert (found["t"].p, found["t"].low, found["t"].high) == pytest.approx((scipy_t.pvalue, ends.low, ends.high))
+    gains = new - old
+    gains[np.abs(gains) < 1e-12] = 0.0
+    assert found["wilcoxon"].p == pytest.approx(stats.wilcoxon(gains).pvalue)
+    assert (found["wilcoxon"].low, found["wilcoxon"].detectable) == (None, None)
+
+
+def test_the_randomization_test_is_that_of_scipy_for_few_queries():
+    rng = np.random.default_rng(9)
+    for n in (5, 9, 13):
+        gains = np.round(rng.normal(0.1, 0.3, n), 2)
+        other = stats.permutation_test((gains,), np.mean, permutation_type="samples", n_resamples=np.inf)
+        assert RandomSets(gains).p() == pytest.approx(other.pvalue)
 
 
 @given(values)
 def test_swapping_old_and_new_turns_every_sign(sample):
     old, new = np.array(sample), np.array(sample)[::-1].copy()
-    there, back = (paired(*pair, Direction.UP, (-5.0, 5.0)) for pair in ((old, new), (new, old)))
-    assert there.gain == pytest.approx(-back.gain)
-    assert (there.improved, there.worsened) == (back.worsened, back.improved)
-    assert there.p == pytest.approx(back.p)
-    assert there.low == pytest.approx(-back.high, abs=1e-7)
+    for test in TESTS:
+        there, back = (paired(*pair, Direction.UP, (-5.0, 5.0), test=test) for pair in ((old, new), (new, old)))
+        assert there.gain == pytest.approx(-back.gain)
+        assert (there.improved, there.worsened) == (back.worsened, back.improved)
+        assert there.p == pytest.approx(back.p)
+        assert there.low is back.high is None or there.low == pytest.approx(-back.high, abs=1e-7)
 
 
 @given(values, st.sampled_from(list(Direction)))
@@ -267,7 +352,7 @@ def test_no_loss_beyond_the_margin_is_shown_only_when_it_is_so():
 
 def test_without_bounds_no_loss_is_ever_ruled_out():
     found = paired(np.arange(50.0), np.arange(50.0) + 1, Direction.UP, margin=0.5)
-    assert (found.method, found.p_no_loss, found.p_equivalent) == ("studentized", None, None)
+    assert (found.p_bounded, found.p_no_loss, found.p_equivalent) == (None, None, None)
     assert (found.smallest_margin, found.not_ruled_out) == (None, None)
 
 
@@ -283,10 +368,13 @@ def test_the_detectable_gain_is_found_in_about_four_of_five_samples(n, sparse):
     assert (0.55 if n == 10 else 0.68) <= np.mean(found) <= 0.95
 
 
-def test_where_no_gain_is_large_enough_nothing_is_detectable():
-    assert paired(np.array([0.5]), np.array([1.0]), Direction.UP, UNIT).detectable is None
-    lost = paired(np.ones(50), np.zeros(50), Direction.UP, UNIT)
-    assert lost.detectable == pytest.approx(0.025 ** (-1 / 50) - 1, rel=1e-6)
+@pytest.mark.parametrize("test", TESTS)
+def test_too_few_queries_and_equal_gains_determine_no_interval(test):
+    few = paired(np.array([0.5, 0.2]), np.array([1.0, 0.2]), Direction.UP, test=test)
+    alike = paired(np.arange(30.0), np.arange(30.0) + 1, Direction.UP, test=test)
+    for found in (alike, *([] if test == "t" else [few])):
+        assert (found.low, found.high, found.detectable) == (None, None, None)
+    assert alike.skewness is None and not alike.skewed
 
 
 def test_the_gain_of_many_queries_is_that_of_each():
@@ -296,24 +384,25 @@ def test_the_gain_of_many_queries_is_that_of_each():
         assert direction.gain(old, new).tolist() == each
 
 
-def test_the_two_tests_agree_on_many_symmetric_differences():
-    rng = np.random.default_rng(4)
-    old = rng.normal(0, 1, 300)
-    new = old + rng.normal(0.12, 1, 300)
-    one, other = (paired(old, new, Direction.UP, test=test) for test in ("mean", "randomization"))
-    assert one.p == pytest.approx(other.p, abs=0.03)
-
-
 def test_the_interval_of_a_change_covers_the_true_change():
     rng = np.random.default_rng(12)
-    for bounds, scale in ((UNIT, 0.5), (UNBOUNDED, 1.0)):
-        covered = 0
-        for _ in range(200):
-            old = rng.random(60) * scale
-            new = old * rng.random(60)
-            low, high = change_interval(np.arange(60), old, new, bounds)
-            covered += low <= -50 <= high
-        assert covered >= 180
+    covered = 0
+    for _ in range(200):
+        old = rng.random(60)
+        new = old * rng.random(60)
+        low, high = change_interval(np.arange(60), old, new)
+        covered += low <= -50 <= high
+    assert covered >= 180
+
+
+def test_the_interval_of_a_change_leaves_out_zero_exactly_where_p_does():
+    rng = np.random.default_rng(13)
+    for n in (12, 40):
+        for shift in np.linspace(0, 0.3, 8):
+            old = rng.random(n) + 0.5
+            new = old + (rng.normal(shift, 0.3, n) * (rng.random(n) < 0.6)).clip(-0.5, 0.5)
+            low, high = change_interval(np.arange(n), old, new)
+            assert (paired(old, new, Direction.UP).p < 0.05) == (low > 0 or high < 0)
 
 
 def test_the_interval_of_a_change_knows_that_pairs_of_a_query_are_alike():
@@ -325,12 +414,19 @@ def test_the_interval_of_a_change_knows_that_pairs_of_a_query_are_alike():
 
 
 def test_a_change_from_nothing_has_no_interval():
-    assert change_interval(np.arange(3), np.zeros(3), np.ones(3), UNIT) == (None, None)
+    assert change_interval(np.arange(3), np.zeros(3), np.ones(3)) == (None, None)
 
 
 def test_holm_corrects_as_in_the_textbook():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.6]) == [1.0, 1.0]
+
+
+def test_holm_corrects_each_family_apart():
+    ps = {"nDCG": 0.01, "RR": 0.04, "ARaB": 0.03, "NFaiRR": None}
+    assert holm_by_family(ps, {"nDCG": 1, "RR": 1, "ARaB": 2}.get) == pytest.approx(
+        {"nDCG": 0.02, "RR": 0.04, "ARaB": 0.03}
+    )
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

@@ -87,17 +87,6 @@ def test_wrong_requests_are_refused():
         summarize(selected(), TWO, ["fair"])
 
 
-def test_the_bounds_of_a_measure_make_its_interval_one_that_holds_for_every_distribution():
-    table = make_pairs(scored({q: [(0.5, 1.0), (0.5, 1.0)] for q in "abcdef"}, NAMES), TWO, keep_same=True).table
-    table = table.with_columns(every=pl.lit(True))
-    bounded, none = (
-        row(summarize(table, TWO, ["every"], bounds), "every", "RR@10") for bounds in ({"RR@10": (0.0, 1.0)}, None)
-    )
-    # Six unchanged queries: without bounds nothing is known, with them a change of half cannot be left out.
-    assert (none["change"], none["low"], none["high"]) == (0.0, None, None)
-    assert bounded["low"] < -50 and bounded["high"] > 50
-
-
 def test_the_interval_is_near_that_of_resampling_whole_queries():
     generator = np.random.default_rng(5)
     query, old, new = np.repeat(np.arange(40), 3), generator.random(120) + 0.2, generator.random(120)

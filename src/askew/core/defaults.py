@@ -56,8 +56,8 @@ SUGGESTIONS = 5
 CLASSIFIER = "auto"
 # How texts are split into words: like ``word``, without words that lost their first letter (see askew.core.text).
 TOKENIZER = "unclipped"
-# How two runs are compared.
-TEST = "mean"
+# How two runs are compared: the test of a difference, by its name in askew.measures.statistics.significance.
+TEST = "randomization"
 UNPAIRED = "error"
 # How many frequent words of each group a check examines, and in how many sampled documents: enough for frequent words,
 # and fast for any collection.

@@ -471,7 +471,8 @@ class MeasureFamily(Protocol):
     anything is read and raises ConfigError for a measure that can never be computed. A method ``unread(measure)`` names
     the parameters that have no effect because of the values of other parameters; a signature omits them. A method
     ``bounds(measure)`` returns the lowest and the highest value that a query can have; if both are finite, intervals
-    are valid for every distribution and a loss can be ruled out. Without this method a measure has no bounds.
+    are conjectured to be valid for every distribution, and a loss can be ruled out. Without this method a measure has
+    no bounds.
     """
 
     name: str

@@ -15,9 +15,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from askew.core.measure import Bounds, Direction
+from askew.core.measure import Direction
 from askew.core.ranking import Floats
-from askew.measures.statistics.intervals import change_interval, size_bounds
+from askew.measures.statistics.intervals import change_interval
 from askew.report.table import CODE, NAME, Cell, Column, Estimate, Table, table
 
 
@@ -46,18 +46,16 @@ class ClaimedChange:
     high: float | None = None
 
     @classmethod
-    def of(
-        cls, claim: Claim, measure: str, old: Floats, new: Floats, direction: Direction, bounds: Bounds
-    ) -> ClaimedChange:
+    def of(cls, claim: Claim, measure: str, old: Floats, new: Floats, direction: Direction) -> ClaimedChange:
         """The change over the queries that have both values."""
         known = ~np.isnan(old) & ~np.isnan(new)
         old, new = old[known], new[known]
         if direction is Direction.ZERO:
-            old, new, bounds = np.abs(old), np.abs(new), size_bounds(bounds)
+            old, new = np.abs(old), np.abs(new)
         before, after = (float(side.mean()) if len(side) else 0.0 for side in (old, new))
         ends: tuple[float | None, float | None] = (None, None)
         if claim is not Claim.DELIVERED and before > 0:
-            ends = change_interval(np.arange(len(old)), old, new, bounds)
+            ends = change_interval(np.arange(len(old)), old, new)
         return cls(claim, measure, len(old), before, after, 100 * (after / before - 1) if before else None, *ends)
 
 

@@ -75,7 +75,7 @@ class Results:
         stage, rows, evaluate = self.build.select, self.rows_of(PAIRS), self.build.evaluate
         if stage is None or rows is None:
             return None
-        return summarize(rows, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+        return summarize(rows, evaluate.directions, stage.selector.subsets)
 
     @cached_property
     def summary(self) -> pl.DataFrame | None:
@@ -97,7 +97,7 @@ class Results:
             return None
         evaluate = self.build.evaluate
         choices = rows.map(["split", "chosen_by"], pl.DataFrame.unique).n_unique()
-        found = summarize(rows, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+        found = summarize(rows, evaluate.directions, chosen_subsets(stage))
         return found.select(pl.lit(choices).alias("choices"), pl.all()) if choices else None
 
     @cached_property
@@ -110,7 +110,7 @@ class Results:
         if rows is None:
             return None
         evaluate = self.build.evaluate
-        return summarize(rows, evaluate.directions, [EVERY], evaluate.bounds)
+        return summarize(rows, evaluate.directions, [EVERY])
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:
@@ -129,7 +129,7 @@ class Results:
             return None
         effectiveness, lean = first_measures(stage.selector, evaluate)
         measures = {name: evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
-        found = cross_table(pairs, rankers, measures, subsets, evaluate.bounds)
+        found = cross_table(pairs, rankers, measures, subsets)
         return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
 
     def chosen_keys(self, subsets: Sequence[str]) -> pl.DataFrame:

@@ -27,8 +27,7 @@ from askew.measures.decompose import decompose_run, has_parts
 from askew.measures.mentions import can_mark
 from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import listed as joined
-from askew.measures.statistics.intervals import gain_bounds, mean_test
-from askew.measures.statistics.significance import holm, two_sided_p
+from askew.measures.statistics.significance import holm_by_family, paired
 from askew.pairs.dataset.card import LIMITS, NOT_BIAS, Caution, cautions, group_limit
 from askew.pairs.figures import (
     CROSS,
@@ -325,8 +324,7 @@ _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
     "Change: the relative change of the mean from before to after, in percent. A 95% interval is given if there are at "
-    f"least {FEWEST} queries. The intervals of measures with known bounds are valid for every distribution of "
-    "values; the intervals of other measures are approximate."
+    f"least {FEWEST} queries; it contains the changes that the randomization test does not reject."
 )
 _IN_SAMPLE = (
     "A pair is an original query and its reformulation. In-sample: the pairs are selected and measured on the same "
@@ -372,7 +370,7 @@ class _Report:
     def __init__(self, results: Results, stage: Select, pairs: PairParts, seed: int) -> None:
         self.results, self.stage, self.pairs, self.seed = results, stage, pairs, seed
         self.build, self.outcomes, evaluate = results.build, results.outcomes, results.build.evaluate
-        self.directions, self.bounds = evaluate.directions, evaluate.bounds
+        self.directions = evaluate.directions
         self.ranker = str(self.build.recipe.table("retrieve").get("ranker", "bm25"))
         self.choice = choice_of(stage.selector, evaluate, pairs)
         self.labels = {
@@ -389,9 +387,7 @@ class _Report:
         # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
         self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
-        self.summary = summarize(
-            self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
-        )
+        self.summary = summarize(self.pairs, self.directions, self.choice.subsets, self.choice.tolerance)
         self.headline = None
         if results.held_out is not None and results.all_candidates is not None:
             changes = results.all_candidates.select("measure", all_candidates_change="change")
@@ -570,22 +566,20 @@ class _Report:
     def _against(self) -> Section:
         """Compare with selection by effectiveness only; one test for each measure, corrected over all measures."""
         allowed = self.stage.allowed_parts(self.pairs)
-        ps: dict[str, float] = {}
+        ps: dict[str, float | None] = {}
         tables, agree = [], 0
         for name, direction in self.directions.items():
             pairs = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions, [name])
-            tables.append(against_table(pairs, {name: direction}, self.bounds))
+            tables.append(against_table(pairs, {name: direction}))
             agree = int(pairs.get_column("agree").sum())
             there = pairs.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
             if len(there):
                 # If zero is the best value of a measure, absolute values are compared and lower is better.
-                to_zero = direction is Direction.ZERO
-                way = Direction.DOWN if to_zero else direction
+                way = Direction.DOWN if direction is Direction.ZERO else direction
                 other, chosen = (column.to_numpy() for column in there.iter_columns())
-                p = two_sided_p(mean_test(way.gain(other, chosen), gain_bounds(self.bounds[name], to_zero)))
-                ps |= {} if p is None else {name: p}
+                ps[name] = paired(other, chosen, way).p
         found = pl.concat(tables)
-        corrected = dict(zip(ps, holm(list(ps.values())), strict=True))
+        corrected = holm_by_family(ps, set(self.build.evaluate.judged).__contains__)
         tested = found.with_columns(
             p=pl.Series([ps.get(name) for name in found["measure"]], dtype=pl.Float64),
             p_holm=pl.Series([corrected.get(name) for name in found["measure"]], dtype=pl.Float64),
@@ -601,8 +595,8 @@ class _Report:
             f"By effectiveness: the candidate with the best value of {self.choice.effectiveness} for each query; of "
             "several such candidates, the first. Chosen: the candidate that the selector chose. Change: the relative "
             "change of the mean from the column 'by effectiveness' to the column 'chosen', in percent. p: the null "
-            "hypothesis is that the mean difference is 0. p (Holm): p after Holm's correction for the number of "
-            "measures."
+            "hypothesis is that the two values of each query are exchangeable (randomization test). p (Holm): p after "
+            "Holm's correction for the number of measures of effectiveness, or of lean."
         )
         caption = (
             "Means for the original queries, for candidates selected by effectiveness alone, and for the selected pairs"
@@ -625,7 +619,7 @@ class _Report:
         rankers = self.results.scores_under(chosen)
         if not rankers:
             return None
-        found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
+        found = cross_table(chosen, rankers, self.directions, self.chosen)
         groups = []
         for part in found.partition_by("ranker", "subset", maintain_order=True):
             row = part.row(0, named=True)
@@ -689,7 +683,7 @@ class _Report:
     def _tradeoff(self) -> Section:
         """Effectiveness against lean: pairs as points, and tables of the methods; or effectiveness alone."""
         sides = [name for name in dict.fromkeys([self.choice.effectiveness, self.choice.lean]) if name is not None]
-        methods = method_table(self.pairs, self.main, {name: self.directions[name] for name in sides}, self.bounds)
+        methods = method_table(self.pairs, self.main, {name: self.directions[name] for name in sides})
         if len(sides) == 1:
             return Section("methods", "Methods", self._method_tables(methods, sides))
         effectiveness, lean = (self.labels[name] for name in sides)
@@ -776,8 +770,7 @@ class _Report:
 
     def _boxes(self, originals: Floats, measure: str) -> Markup:
         """Table 4 of RePair; ``originals`` are the values of all originals."""
-        direction, bounds = self.directions[measure], self.bounds[measure]
-        found = refined_table(self.pairs, originals, self.chosen, measure, direction, bounds)
+        found = refined_table(self.pairs, originals, self.chosen, measure, self.directions[measure])
         head = columns("box", "originals", "mean of all", "refined", "share", "95% interval", "mean words", "before",
                        "after", "change", "95% interval", "value 1", "share", "95% interval", kind=CODE)  # fmt: skip
         rows = [

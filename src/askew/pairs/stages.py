@@ -19,7 +19,7 @@ from askew.core.defaults import counted
 from askew.core.errors import ConfigError, StoreError
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Bounds, Direction, check_columns, column_of, new_column, old_column
+from askew.core.measure import Direction, check_columns, column_of, new_column, old_column
 from askew.core.plugins import has_device
 from askew.core.protocols import (
     ClassifierPlugin,
@@ -358,11 +358,6 @@ class Evaluate:
     def directions(self) -> dict[str, Direction]:
         """The better direction of each measure."""
         return {one.text: one.direction for one in self.asked}
-
-    @property
-    def bounds(self) -> dict[str, Bounds]:
-        """The bounds of each measure."""
-        return {one.text: one.bounds for one in self.asked}
 
     @property
     def judged(self) -> list[str]:

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
-from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_column
+from askew.core.measure import Direction, new_column, old_column
 from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
-from askew.measures.statistics.intervals import LEVEL, known, size_bounds, sums_interval
+from askew.measures.statistics.intervals import known, sums_interval
 from askew.pairs.gains import QUERY, PairParts, parts_of
 
 # All rows, as a subset.
@@ -30,14 +30,13 @@ def summarize(
     selected: pl.DataFrame | PairParts,
     directions: Mapping[str, Direction],
     subsets: Sequence[str],
-    bounds: Mapping[str, Bounds] | None = None,
     tolerance: float = 0.0,
 ) -> pl.DataFrame:
     """Table 1: for each subset (a column of flags, or ``EVERY``) and measure, the means before and after.
 
     ``pairs`` and ``queries`` count those with an old and a new score. ``change`` is the change of the mean relative to
-    the old mean in percent, with the interval from ``low`` to ``high`` (over queries, see ``change_interval``;
-    ``bounds`` are those of the measures). It is null if the old mean is zero or the data do not determine it. ``of``
+    the old mean in percent, with the interval from ``low`` to ``high`` (over queries, see
+    ``change_interval``). It is null if the old mean is zero or the data do not determine it. ``of``
     names what is averaged: scores, or the distance from zero for a signed measure that is best at zero, because lean to
     both sides would cancel out. ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance;
     ``unchanged_pairs`` did neither. ``zero_pairs`` have the score zero before and after.
@@ -57,8 +56,7 @@ def summarize(
             for subset, tally in tallies.items():
                 part = frame if subset == EVERY else frame.filter(subset)
                 tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
-        limits = (bounds or {}).get(measure, UNBOUNDED)
-        found |= {(subset, measure): tally.row(limits) for subset, tally in tallies.items()}
+        found |= {(subset, measure): tally.row() for subset, tally in tallies.items()}
     rows = [{"subset": key[0], "measure": key[1], **found[key]} for key in product(subsets, directions)]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
@@ -88,7 +86,7 @@ class _Tally:
         self._after[unit] += np.bincount(place, new, len(unit))
         self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
 
-    def row(self, bounds: Bounds) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         """Return the row of the table."""
         to_zero, n, known_queries = self._direction is Direction.ZERO, int(self._sizes.sum()), self._sizes > 0
         told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._counts}
@@ -97,7 +95,6 @@ class _Tally:
             return told
         sums = self._before[known_queries], self._after[known_queries]
         before, after = (float(side.sum()) / n for side in sums)
-        limits = size_bounds(bounds) if to_zero else bounds
-        low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, LEVEL)
+        low, high = sums_interval(*sums)
         change = known(100 * (after - before) / before if before else math.nan)
         return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}

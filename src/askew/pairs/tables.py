@@ -5,7 +5,7 @@ queries, for each method, and for the nine outcomes.
 
 As in ``summary``, a change is that of the means relative to the old mean, in percent, with an interval over queries,
 and a measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share
-of pairs has a studentized interval over queries, because the pairs of a query are similar.
+of pairs has an interval over queries by the randomization test, because the pairs of a query are similar.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.files import parse_json
-from askew.core.measure import UNBOUNDED, Bounds, Direction, column_of, gain_column, new_column, old_column
+from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
 from askew.core.ranking import Floats, Ints
-from askew.measures.statistics.intervals import change_interval, size_bounds, sums_interval, wilson
+from askew.measures.statistics.intervals import LEVEL, change_interval, wilson
+from askew.measures.statistics.randomization import RandomSets
 from askew.pairs.gains import ORIGINAL, QUERY, PairParts, best_rows, parts_of
 from askew.pairs.recipe import flat_settings
 from askew.pairs.summary import EVERY, summarize
@@ -40,7 +41,7 @@ def _ends(count: int, n: int) -> tuple[float | None, float | None]:
 
 
 def share_interval(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
-    """Return an interval of the share of pairs that have a flag, studentized over queries.
+    """Return an interval of the share of pairs that have a flag, by the randomization test over queries.
 
     ``sizes`` and ``hits`` are the number of pairs of each query and of its pairs that have the flag. It is Wilson's
     interval over queries if each query has one pair, or if the flag is the same in all pairs, so that there is no
@@ -51,10 +52,10 @@ def share_interval(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]
         return _ends(count, queries)
     if count in (0, pairs):
         return _ends(queries if count else 0, queries)
-    low, high = sums_interval(sizes.astype(np.float64), hits.astype(np.float64), False)
-    if low is None or high is None:  # with so few queries, the share of pairs is used as a share of queries
+    low, high = RandomSets(hits.astype(np.float64), sizes.astype(np.float64)).ends(1 - LEVEL)
+    if not math.isfinite(high - low):  # with so few queries, the share of pairs is used as a share of queries
         return wilson(count / pairs * queries, queries)
-    return 1 + low / 100, min(1.0, 1 + high / 100)
+    return low, min(1.0, high)
 
 
 def share(name: str, count: int, n: int) -> dict[str, Any]:
@@ -103,18 +104,14 @@ def best_pairs(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.Da
     return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
 
 
-def against_table(
-    rows: pl.DataFrame, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
-) -> pl.DataFrame:
+def against_table(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
     """Table 3: means of the rows of ``against_effectiveness``; ``change`` is from the most effective to the chosen."""
     found = []
     for name, direction in directions.items():
         there = rows.select(old_column(name), f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
         old, other, chosen = (there.get_column(column).to_numpy() for column in there.columns)
         means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
-        limits = (bounds or {}).get(name, UNBOUNDED)
-        limits = size_bounds(limits) if direction is Direction.ZERO else limits
-        low, high = change_interval(np.arange(len(there)), other, chosen, limits) if len(there) else (None, None)
+        low, high = change_interval(np.arange(len(there)), other, chosen) if len(there) else (None, None)
         of = "distance from zero" if direction is Direction.ZERO else "score"
         change = 100 * (means[2] / means[1] - 1) if means[1] and means[2] is not None else None
         found.append({
@@ -129,7 +126,7 @@ def against_table(
 
 def cross_table(
     pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
-    subsets: Sequence[str], bounds: Mapping[str, Bounds] | None = None,
+    subsets: Sequence[str],
 ) -> pl.DataFrame:  # fmt: skip
     """The chosen pairs under other rankers: the result of ``summarize`` for each ranker, subset and measure.
 
@@ -148,7 +145,7 @@ def cross_table(
                 "no_original": int((~asked).sum()),
                 "no_variant": int((asked & ~found).sum()),
             }
-            parts.append(_told(summarize(joined, directions, [subset], bounds), ranker=ranker, **told))
+            parts.append(_told(summarize(joined, directions, [subset]), ranker=ranker, **told))
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
@@ -242,10 +239,7 @@ def _settings(text: str | None) -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in flat.items()}
 
 
-def method_table(
-    pairs: pl.DataFrame | PairParts, subset: str, directions: Mapping[str, Direction],
-    bounds: Mapping[str, Bounds] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+def method_table(pairs: pl.DataFrame | PairParts, subset: str, directions: Mapping[str, Direction]) -> pl.DataFrame:
     """The effect of each method: the result of ``summarize`` for all its candidates and for the chosen ones.
 
     ``method_queries`` counts the queries with a candidate of the method. ``won`` counts those of them for
@@ -261,20 +255,18 @@ def method_table(
             same = (pl.col("method") == method) & pl.col("settings").eq_missing(pl.lit(settings, pl.String))
             methods[name] = methods[name] | same if name in methods else same
     own = {name: every.filter(wanted) for name, wanted in methods.items()}
-    parts = [_method(rows, name, subset, directions, bounds) for name, rows in own.items()]
+    parts = [_method(rows, name, subset, directions) for name, rows in own.items()]
     # Without pairs there is no method, and the empty table has the same columns.
-    return pl.concat(parts) if parts else _method(every, "", subset, directions, bounds).clear()
+    return pl.concat(parts) if parts else _method(every, "", subset, directions).clear()
 
 
-def _method(
-    own: PairParts, method: str, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None
-) -> pl.DataFrame:
+def _method(own: PairParts, method: str, subset: str, directions: Mapping[str, Direction]) -> pl.DataFrame:
     seen = np.zeros((2, own.queries), np.bool_)
     for place, part in enumerate((own, own.filter(subset))):
         for frame in part.numbered([]):
             seen[place, frame[QUERY].to_numpy()] = True
     queries, won = (int(flags.sum()) for flags in seen)
-    found = summarize(own, directions, [EVERY, subset], bounds)
+    found = summarize(own, directions, [EVERY, subset])
     return _told(found, method=method, method_queries=queries, **share("won", won, queries))
 
 
@@ -330,7 +322,6 @@ def refined_table(
     boxes: Sequence[str],
     measure: str,
     direction: Direction,
-    bounds: Bounds = UNBOUNDED,
 ) -> pl.DataFrame:
     """RePair's Table 4: for each box the best refined query of each original in it.
 
@@ -346,7 +337,7 @@ def refined_table(
             lambda frame: best_pairs(frame, measure, direction).with_columns(words),
         )  # fmt: skip
         old, new = (part.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
-        low, high = change_interval(np.arange(len(part)), old, new, bounds) if len(part) else (None, None)
+        low, high = change_interval(np.arange(len(part)), old, new) if len(part) else (None, None)
         before, after = (float(values.mean()) if len(part) else None for values in (old, new))
         rows.append({
             "box": box, "originals": len(known), "all_mean": float(known.mean()) if len(known) else None,

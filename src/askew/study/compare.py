@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,22 +22,34 @@ from askew.measures.counts import Progress
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import MeasureOptions, MeasureReport, measure
 from askew.measures.requested import MeasuresLike, is_signed
-from askew.measures.statistics.intervals import STUDENTIZED, gain_bounds, is_bounded
-from askew.measures.statistics.significance import ALPHA, MEAN, NULLS, SAME, TESTS, Paired, holm, paired, rounded_gains
+from askew.measures.statistics.intervals import SAME, gain_bounds, is_bounded
+from askew.measures.statistics.significance import (
+    ALPHA,
+    FEWEST_NONZERO,
+    NULLS,
+    TESTS,
+    Paired,
+    holm_by_family,
+    paired,
+    rounded_gains,
+)
 from askew.report.charts import About, sorted_gains
 from askew.report.markup import p_value
 from askew.report.page import slug
 from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, columns, table
 from askew.study.gate import LOSES, MAY_LOSE, OF_COMPARE, Condition, check_measures, read_conditions
-from askew.study.tables import interval_notes, measure_notes
+from askew.study.tables import measure_notes, skew_notes
 
 _REACH = (
     "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence if both runs have the "
     "same value for every query. If the new run is better for many queries, a smaller loss can be ruled out. No "
     "value: the measure has no upper bound.",
-    "loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.",
+    "loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss. Both come from the "
+    "test for bounded means.",
     "detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.",
 )
+# The families of tests that Holm's method corrects apart.
+EFFECTIVENESS, LEAN = "effectiveness", "lean"
 # The keys of a signed change in a dictionary.
 SHIFT = {"shift": "gain", "shift_low": "low", "shift_high": "high", "p_shift": "p"}
 _p = partial(Column, digits=3, least=0.001)
@@ -47,13 +60,14 @@ Margin: TypeAlias = float | Mapping[str, float] | None
 class CompareReport(TableView):
     """The result of ``compare``: one comparison per measure.
 
-    ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
-    ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence, for each measure with a
-    margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
-    has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
+    ``p_holm`` has p-values that are Holm-corrected for the number of measures of effectiveness, or of lean.
+    ``p_no_loss_holm`` and ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence,
+    corrected in the same way, for each measure with a margin (the argument ``margin`` of ``compare``). ``nulls`` has
+    the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
     sign shows toward which group results lean. In each entry of ``shifts``, ``gain`` is the new mean minus the old
-    mean, and ``p`` is not Holm-corrected. ``tests`` is the number of tests that ``p_holm`` is corrected for. ``gains``
-    has the gain of each query with a value in both runs. ``passed`` has a line for each condition that does not hold.
+    mean, and ``p`` is not Holm-corrected. ``tests`` has the number of tests of each family that ``p_holm`` is corrected
+    for. ``gains`` has the gain of each query with a value in both runs. ``passed`` has a line for each condition that
+    does not hold.
     """
 
     old: str
@@ -63,11 +77,11 @@ class CompareReport(TableView):
     p_holm: dict[str, float]
     p_no_loss_holm: dict[str, float]
     p_equivalent_holm: dict[str, float]
-    test: str = MEAN
+    test: str = defaults.TEST
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     shifts: dict[str, Paired] = field(default_factory=dict)
-    tests: int = 0
+    tests: dict[str, int] = field(default_factory=dict)
     gains: dict[str, Floats] = field(default_factory=dict)
     passed: list[str] = field(default_factory=list)
 
@@ -96,29 +110,26 @@ class CompareReport(TableView):
 
     def table(self) -> Table:
         """The gain of each measure with its interval and test; ``tables`` have more columns."""
-        head = [Column("measure", CODE), Column(self.old), Column(self.new), Column("gain [95%]", signed=True),
-                Column("p (Holm)", digits=3), Column("n")]  # fmt: skip
+        head = [Column("measure", CODE), Column(self.old), Column(self.new), Column("gain [95%]", signed=True), _p("p"),
+                _p("p (Holm)"), Column("nonzero"), Column("n")]  # fmt: skip
         rows: list[list[Cell]] = []
         for text, found in self.results.items():
             gain = Estimate(found.gain, found.low, found.high)
-            rows.append([text, found.old, found.new, gain, self.p_holm.get(text), found.n])
+            rows.append([text, found.old, found.new, gain, found.p, self.p_holm.get(text), found.nonzero, found.n])
         return table("comparison", f"{self.old} and {self.new}", head, rows, f"p: null hypothesis: {self.nulls['p']}")
 
     def tables(self) -> list[Table]:
         """The gains, what this number of queries can rule out, and the tests against a margin if there is one."""
         rows = [(one, self.results[one.text]) for one in self.asked]
-        # A percentage of a mean in which signed values cancel has no meaning.
-        changes = [
-            None if found.relative is None or one.direction is Direction.ZERO else 100 * found.relative
-            for one, found in rows
-        ]
+        changes = [None if found.relative is None else 100 * found.relative for _, found in rows]
         head = [Column("measure", CODE), Column("old"), Column("new"),
                 Column("change", digits=1, signed=True, unit="%"), Column("gain [95%]", signed=True),
-                _p("p (Holm)"), Column("d_z", digits=2), Column("improved"), Column("worsened"), Column("unchanged"),
-                Column("n")]  # fmt: skip
+                _p("p"), _p("p (Holm)"), Column("d_z", digits=2), Column("improved"), Column("worsened"),
+                Column("unchanged"), Column("nonzero"), Column("n")]  # fmt: skip
         gains = [
             [one.text, found.old, found.new, change, Estimate(found.gain, found.low, found.high),
-             self.p_holm.get(one.text), found.d_z, found.improved, found.worsened, found.unchanged, found.n]
+             found.p, self.p_holm.get(one.text), found.d_z, found.improved, found.worsened, found.unchanged,
+             found.nonzero, found.n]
             for (one, found), change in zip(rows, changes, strict=True)
         ]  # fmt: skip
         reach = [[one.text, found.smallest_margin, found.not_ruled_out, found.detectable] for one, found in rows]
@@ -151,14 +162,19 @@ class CompareReport(TableView):
                 "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. For such a "
                 "measure, no change in percent is shown: positive and negative values cancel in the mean."
             )
-        tests = f", corrected by Holm's method over {self.tests} tests" if self.tests > 1 else ""
-        intervals = " The intervals of the gains are not corrected." if tests else ""
-        notes.append(f"p: p-value of the null hypothesis that {self.nulls['p']}{tests}.{intervals}")
+        notes.append(
+            f"p: p-value of the null hypothesis that {self.nulls['p']} (test: {self.test}). The interval of the gain "
+            "comes from the same test and is not corrected."
+        )
+        tests = " and ".join(f"{number} of {family}" for family, number in self.tests.items())
+        notes.append(f"p (Holm): p corrected by Holm's method within each family of tests ({tests}).")
         notes.append("d_z: mean gain / standard deviation of the gains.")
-        notes.append("improved, worsened, unchanged: numbers of queries.")
-        notes += interval_notes([text for text, found in self.results.items() if found.method == STUDENTIZED])
+        notes.append(
+            "improved, worsened, unchanged: numbers of queries. nonzero: number of queries with a value other than 0 "
+            f"in one of the runs; for fewer than {FEWEST_NONZERO} of them, no change in percent is shown."
+        )
         if any(found.low is None for found in self.results.values()):
-            notes.append("No interval: all gains are equal, and their spread is not known.")
+            notes.append("No interval: the test determines none, because all gains are equal or queries are too few.")
         notes += measure_notes(self.asked)
         for one in self.asked:
             found = self.shifts.get(one.text)
@@ -196,8 +212,8 @@ class CompareReport(TableView):
             }
             for a in self.asked
         }
-        whole = {"old": self.old, "new": self.new, "null_hypotheses": self.nulls, "measures": measures}
-        return {**whole, "failures": self.failures}
+        whole = {"old": self.old, "new": self.new, "null_hypotheses": self.nulls, "tests": self.tests}
+        return {**whole, "measures": measures, "failures": self.failures}
 
 
 def _outcome(one: Condition, found: Paired, p_no_loss: float | None, missing: int) -> tuple[bool, str]:
@@ -260,8 +276,9 @@ def compare(
 
     - ``old``, ``new``: the two runs, each in a form that ``measure`` accepts.
     - ``collection``, ``measures``: as in ``measure``.
-    - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
-      of each query are exchangeable).
+    - ``test``: ``"randomization"`` (the paired randomization test, with the interval that inverts it), ``"t"``
+      (Student's paired t-test), ``"wilcoxon"`` (the signed-rank test, without an interval) or ``"bounded"`` (the test
+      for bounded means, which is conjectured to be valid for every distribution).
     - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
       dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
       loss beyond the margin") and of equivalence.
@@ -291,7 +308,7 @@ def compare(
     rows_a, rows_b, notes = _pair(report, unpaired)
     results: dict[str, Paired] = {}
     # Measures with the same gains are one test, as ARaB with and without ``sign=abs``.
-    alike: dict[tuple[str, bytes], list[str]] = {}
+    alike: dict[tuple[str, bool, bytes], list[str]] = {}
     shifts: dict[str, Paired] = {}
     gains: dict[str, Floats] = {}
     missing: dict[str, int] = {}
@@ -311,20 +328,25 @@ def compare(
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
         )
-        same = asked.measure.name, rounded_gains(a, b, asked.direction).tobytes()
+        same = asked.measure.name, is_bounded(asked.bounds), rounded_gains(a, b, asked.direction).tobytes()
         alike.setdefault(same, []).append(asked.text)
         gains[asked.text] = rounded_gains(a[there], b[there], asked.direction)
         if is_signed(asked):
-            shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds)
+            shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds, test=test, seed=seed)
     old_name, new_name = (run.name for run in report.runs)
-    by_test = _corrected({texts[0]: results[texts[0]] for texts in alike.values()}, "p")
+    families = {one.text: EFFECTIVENESS if one.judged else LEAN for one in report.asked}
+    by_test = holm_by_family({texts[0]: results[texts[0]].p for texts in alike.values()}, families.__getitem__)
     by_p = {text: by_test[texts[0]] for texts in alike.values() if texts[0] in by_test for text in texts}
-    by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p_no_loss", "p_equivalent"))
+    by_no_loss, by_equivalent = (
+        holm_by_family({text: getattr(found, name) for text, found in results.items()}, families.__getitem__)
+        for name in ("p_no_loss", "p_equivalent")
+    )
     checked = [
         _outcome(one, results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
         for one in conditions
     ]
     notes += _disagreement(report.asked, results, by_p)
+    notes += [note for text, found in results.items() for note in skew_notes(text, {new_name: found})]
     notes += [
         f"{' and '.join(texts)} have the same gain for every query; Holm's method counts them as one test"
         for texts in alike.values()
@@ -332,7 +354,8 @@ def compare(
     ]
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
-        [text for failed, text in checked if failed], shifts, len(by_test), gains,
+        [text for failed, text in checked if failed], shifts,
+        dict(Counter(families[text] for text in by_test)), gains,
         [text for failed, text in checked if not failed],
     )  # fmt: skip
 
@@ -370,12 +393,6 @@ def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[st
     if names[0] == names[1]:
         raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
     return {names[0]: old, names[1]: new}
-
-
-def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
-    """Holm-corrected p-values, over the measures that have this p."""
-    ps = {text: getattr(found, name) for text, found in results.items() if getattr(found, name) is not None}
-    return dict(zip(ps, holm(list(ps.values())), strict=True))
 
 
 def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[str]]:

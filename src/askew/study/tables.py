@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from askew.core.defaults import pages
@@ -12,8 +12,9 @@ from askew.measures.decompose import Decomposition
 from askew.measures.measure import MeasureReport
 from askew.measures.requested import is_signed, listed
 from askew.measures.statistics.intervals import STUDENTIZED
+from askew.measures.statistics.significance import Paired
 from askew.report.charts import About, Interval, dots
-from askew.report.markup import part_name
+from askew.report.markup import p_value, part_name
 from askew.report.page import slug
 from askew.report.table import NAME, Column, Table, table
 
@@ -23,7 +24,8 @@ def means_table(report: MeasureReport) -> Table:
     approximate = [
         one.text for one in report.asked if STUDENTIZED in {report.mean(run, one).method for run in report.runs}
     ]
-    return replace(report.table(), notes=[*interval_notes(approximate), *measure_notes(report.asked)])
+    words = f"{', '.join(approximate)}: unbounded, so the interval is approximate (see {pages('statistics')})"
+    return replace(report.table(), notes=[*([words] if approximate else []), *measure_notes(report.asked)])
 
 
 def query_tables(report: MeasureReport) -> list[Table]:
@@ -53,11 +55,17 @@ def means_charts(report: MeasureReport) -> dict[str, str]:
     return charts
 
 
-def interval_notes(approximate: Sequence[str]) -> list[str]:
-    """A note on the measures whose intervals are approximate."""
-    if not approximate:
-        return []
-    return [f"{', '.join(approximate)}: unbounded, so the interval is approximate (see {pages('statistics')})"]
+def skew_notes(measure: str, compared: Mapping[str, Paired]) -> list[Note]:
+    """A note on the comparisons by one measure, by the name of the new run, whose gains are skewed."""
+    skewed = {name: found for name, found in compared.items() if found.skewed}
+    told = [
+        f"{name} (skewness {found.skewness:+.1f}, {found.n} queries, p {p_value(found.p)}, bounded test: p "
+        f"{p_value(found.p_bounded)})"
+        for name, found in skewed.items()
+    ]
+    words = f"{measure}: the gains are skewed, so that p and its interval can be wrong: {'; '.join(told)}"
+    values = {name: (one.skewness, one.n, one.p, one.p_bounded) for name, one in skewed.items()}
+    return [Note(words, code="skewed-gains", measure=measure, new=values)] if skewed else []
 
 
 def measure_notes(asked: Sequence[MeasureRequest]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The mean of bounded values: a test and an interval that hold for every distribution within the bounds.
+"""The mean of bounded values: a test and an interval, conjectured to be valid for every distribution in the bounds.
 
 Per-query differences of RR or nDCG are mostly zero with a few large losses. A test that assumes symmetry, or that the
 sample shows the spread, then reports a loss as "no loss" far too often: the queries with a loss may not be in the
@@ -8,9 +8,9 @@ observed values and gives all n + 1 values random weights that sum to 1:
     p of "the mean is at most m" = P(sum of E_i (x_i - m) + E_0 (low - m) < 0),  E_i independent and exponential.
 
 It assumes only that queries are independent and that the bounds hold. For values of 0 and 1 it is the exact binomial
-test (Clopper and Pearson 1934). We know no proof of its level for all distributions. We chose it after the simulations
-and the search for a counterexample in ``benchmarks/significance.py``, which also has the betting test. The betting test
-is proven, but its intervals are up to 50% wider (docs/decisions/0007-tests-for-bounded-means.md).
+test (Clopper and Pearson 1934). For other values its level is a conjecture: it is proven in special cases, and
+``benchmarks/significance.py`` found no counterexample. A betting test, which that program also has, is proven, but its
+intervals are up to 50% wider (docs/decisions/0007-tests-for-bounded-means.md).
 
 The probability is computed without sampling, by integration along the line through the saddle point of the sum's
 generating function. There is no seed, and the order of the values does not matter.
@@ -34,7 +34,7 @@ from askew.core.ranking import Floats
 
 @dataclass(frozen=True)
 class StudentizedMean:
-    """The mean of values between ``low`` and ``high``, of which at least one is infinite."""
+    """The mean of values of one run between ``low`` and ``high``, of which at least one is infinite."""
 
     values: Floats
     low: float = -math.inf
@@ -60,22 +60,6 @@ class StudentizedMean:
     def known(self) -> bool:
         """Whether the values show a spread. Equal values do not."""
         return self._shape[0] > 0
-
-    def _p(self, t: float) -> float:
-        from scipy.special import stdtr
-
-        _, skewness = self._shape
-        n = len(self.values)
-        hall = t + skewness * t * t / 3 + skewness**2 * t**3 / 27 + skewness / (6 * n)
-        return float(stdtr(n - 1, -math.sqrt(n) * hall))
-
-    def p_at_most(self, m: float) -> float:
-        """The p of the null hypothesis that the mean is at most m; NaN if the values are equal."""
-        return self._p((self.mean - m) / self._shape[0]) if self.known else math.nan
-
-    def p_at_least(self, m: float) -> float:
-        """The p of the null hypothesis that the mean is at least m; NaN if the values are equal."""
-        return 1.0 - self._p((self.mean - m) / self._shape[0]) if self.known else math.nan
 
     def lower(self, alpha: float) -> float:
         """The approximate lower bound of the mean with a confidence of 1 - alpha; NaN if the values are equal."""

@@ -1,7 +1,8 @@
 """Confidence intervals of means over queries, and of relative changes of means.
 
-If a measure has two finite bounds, the interval inverts a test that holds for every distribution
-(``askew.measures.statistics.bounded``). Otherwise it is studentized, an approximation.
+If a measure has two finite bounds, the interval of a mean inverts a test that is conjectured to be valid for every
+distribution (``askew.measures.statistics.bounded``). Otherwise it is studentized, an approximation. The interval of a
+relative change inverts the randomization test.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.core.measure import UNBOUNDED, Bounds
 from askew.core.ranking import Floats, Ints
-from askew.measures.statistics.bounded import BoundedMean, StudentizedMean, solve
+from askew.measures.statistics.bounded import BoundedMean, StudentizedMean
+from askew.measures.statistics.randomization import RandomSets
 
 # Shares of classes from a classifier, corrected for its known errors.
 
@@ -113,7 +115,8 @@ LEVEL = 0.95
 BOUNDED, STUDENTIZED = "bounded", "studentized"
 # How far rounding may move a value beyond the bounds of its measure.
 _ROUNDING = 1e-9
-_MOST_RATIO = 1e6
+# Scores with a smaller difference are equal: such a difference comes from rounding in a sum.
+SAME = 1e-12
 
 
 def mean_test(values: Floats, bounds: Bounds) -> BoundedMean | StudentizedMean:
@@ -180,41 +183,22 @@ def mean_with_interval(values: Floats, bounds: Bounds = UNBOUNDED, level: float 
     return Mean(test.mean, known(test.lower(alpha)), known(test.upper(alpha)), len(present), method)
 
 
-def change_interval(
-    query: Ints, old: Floats, new: Floats, bounds: Bounds = UNBOUNDED, level: float = LEVEL
-) -> tuple[float | None, float | None]:
+def change_interval(query: Ints, old: Floats, new: Floats) -> tuple[float | None, float | None]:
     """An interval of the relative change of the means in percent, for values of zero or more.
 
-    It contains every ratio r for which "the mean of new - r old is zero" is not rejected (Fieller 1954). If each query
-    has one pair, the test for bounded values is used. If a query has several pairs, the studentized test is used on the
-    sums of each query. An end is None if the data do not determine it.
+    It contains every ratio r for which the randomization test does not reject "the mean of new - r old is zero"
+    (Fieller 1954); the pairs of a query swap sides together. An end is None if the data do not determine it.
     """
-    _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
+    _, unit = np.unique(query, return_inverse=True)
     before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
-    return sums_interval(before, after, int(sizes.max()) == 1, bounds, level)
+    return sums_interval(before, after)
 
 
-def sums_interval(
-    before: Floats, after: Floats, single: bool, bounds: Bounds = UNBOUNDED, level: float = LEVEL
-) -> tuple[float | None, float | None]:
-    """Like ``change_interval``, but from the sums of each query. ``single`` says that each query has one pair."""
-    if not before.sum() > 0:
+def sums_interval(before: Floats, after: Floats) -> tuple[float | None, float | None]:
+    """Like ``change_interval``, but from the sums of each query."""
+    apart = np.abs(after * before.sum() - before * after.sum()).max(initial=0.0)
+    if not before.sum() > 0 or before.min() < 0 or apart <= _ROUNDING * before.max() * np.abs(after).sum():
         return None, None
-    low, high = bounds if single and bounds[0] >= 0 else UNBOUNDED
-
-    def test(ratio: float) -> BoundedMean | StudentizedMean:
-        return mean_test(after - ratio * before, (low - ratio * high, high - ratio * low))
-
-    ratio, alpha = math.fsum(after.tolist()) / math.fsum(before.tolist()), (1 - level) / 2
-    if math.isnan(test(ratio).p_at_most(0.0)):
-        return None, None
-    start = solve(lambda r: test(r).p_at_most(0.0), 0.0, ratio, alpha, 0.9 * ratio) if ratio > 0 else 0.0
-    # The largest ratio that is not rejected; None if no ratio up to a million is rejected.
-    below, above = ratio, 1.5 * ratio + 0.1
-    while test(above).p_at_least(0.0) > alpha:
-        below, above = above, 2 * above
-        if above > _MOST_RATIO:
-            return 100 * (start - 1), None
-    # p decreases as the ratio increases, but the solver needs an increasing function.
-    end = -solve(lambda r: test(-r).p_at_least(0.0), -above, -below, alpha, -0.5 * (below + above))
-    return 100 * (start - 1), 100 * (end - 1)
+    changes = np.where(np.abs(after - before) < SAME, 0.0, after - before)
+    low, high = RandomSets(changes, before).ends(1 - LEVEL)
+    return 100 * (max(low, -1.0) if after.min() >= 0 else low), known(100 * high)

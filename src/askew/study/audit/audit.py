@@ -45,6 +45,7 @@ from askew.study.audit.report import AuditedMean, AuditReport, AuditSensitivity,
 from askew.study.audit.settings import AuditSettings
 from askew.study.gate import OF_AUDIT, read_conditions
 from askew.study.headline import query_labels
+from askew.study.tables import skew_notes
 
 __all__ = ["AuditReport", "AuditSettings", "audit"]
 
@@ -118,6 +119,8 @@ def audit(
     if earlier is not None:
         report.against_baseline = against_baseline(measured, earlier)
         report.notes += coverage_notes(conditions, measured, earlier)
+        for text, found in report.against_baseline.items():
+            report.notes += skew_notes(text, {"this audit": found})
     report.notes += opened.all_notes()
     if how.out is not None:
         write_audit(report, Path(how.out), how.keep_queries)

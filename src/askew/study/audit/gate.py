@@ -11,8 +11,8 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.measure import MeasureReport
-from askew.measures.statistics.intervals import size_bounds
-from askew.measures.statistics.significance import ALPHA, SAME, Paired, holm, paired
+from askew.measures.statistics.intervals import SAME, size_bounds
+from askew.measures.statistics.significance import ALPHA, Paired, holm_by_family, paired
 from askew.study.audit.engine import of_query
 from askew.study.audit.report import AuditReport
 from askew.study.gate import ABOVE, WORSE, Condition, check_measures
@@ -88,7 +88,7 @@ def outcomes(
         if one.needs_baseline and one.measure in asked
     }
     worse = dict.fromkeys(one.measure for one in conditions if one.verb == WORSE and one.measure in asked)
-    corrected = dict(zip(worse, holm([_p(compared[text]) for text in worse]), strict=True))
+    corrected = holm_by_family({text: _p(compared[text]) for text in worse}, lambda text: asked[text].judged)
     lines: tuple[list[str], list[str]] = [], []
     for one in conditions:
         pair = compared.get(one.measure)
@@ -106,10 +106,7 @@ def outcomes(
 
 
 def _p(pair: Paired | None) -> float:
-    """The p of a comparison. If all queries change by the same amount, it is that of the sign test."""
-    if pair is None or pair.p is not None:
-        return 1.0 if pair is None else float(pair.p or 0.0)
-    return float(min(1.0, 2 * 0.5**pair.n))
+    return 1.0 if pair is None or pair.p is None else pair.p
 
 
 def against_baseline(measured: MeasureReport, baseline: AuditReport) -> dict[str, Paired]:

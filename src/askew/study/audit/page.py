@@ -82,7 +82,7 @@ def means_table(found: AuditReport) -> Table:
         [text, Estimate(one.mean, one.low, one.high), one.n, one.better] for text, one in found.measures.items()
     ]
     head = [Column("measure", CODE), Column("mean [95%]"), Column("n queries"), Column("better", WORDS)]
-    said = "The intervals of bounded measures are valid for every distribution; the other intervals are approximate."
+    said = "Intervals of bounded measures are conjectured to be valid for every distribution; others are approximate."
     return table("measures", "Means over queries", head, rows, *([found.reading] if found.reading else []), said)
 
 

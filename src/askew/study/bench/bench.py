@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError, Note
+from askew.core.errors import ConfigError, DataError, Note, one_of
 from askew.core.files import digest_file
 from askew.core.folders import checksum_text, read_checksums
 from askew.core.groups import Groups, GroupsLike
@@ -20,6 +20,7 @@ from askew.data.queries import read_queries
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import as_runs
 from askew.measures.requested import MeasuresLike, measure_texts
+from askew.measures.statistics.significance import TESTS
 from askew.report.page import check_out, slug
 from askew.search.common import one_word
 from askew.search.retrieve import run_lines, write_run
@@ -131,6 +132,7 @@ def bench(
     model, give queries that the model was not trained on.
     """
     given = settings or BenchSettings()
+    one_of(given.test, tuple(TESTS), "test")
     source = open_input(collection, given.store, groups)
     requests = ask_measures(measure_texts(measures), source.groups)
     held = {} if runs is None else named_runs(as_runs(runs))
@@ -278,7 +280,7 @@ def _report(
         named = {"lexicon": groups.lexicon.id, "lexicon_name": groups.lexicon.name, "names": list(groups.names)}
     return make_report(
         runner.resources.collection.id, runner.query_ids, given.k, given.agree, complete, scored, rules,
-        [*notes, *more], named,
+        [*notes, *more], named, given.test,
     )  # fmt: skip
 
 

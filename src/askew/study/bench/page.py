@@ -13,6 +13,7 @@ import polars as pl
 
 from askew.core.defaults import FEWEST
 from askew.core.measure import Direction
+from askew.measures.statistics.significance import FEWEST_NONZERO, NULLS
 from askew.pairs.dataset.card import NOT_BIAS
 from askew.report import markup as n
 from askew.report.charts import About, Band, Line, Points, scatter
@@ -252,7 +253,7 @@ def _facts(report: BenchReport) -> Markup:
         ("collection", code(report.collection)), ("queries", n.count(len(report.query_ids))),
         ("groups", "each measure counts its default groups" if report.groups is None else _groups_text(report.groups)),
         ("base", code(report.rows[0].method.text)), ("documents per query", n.count(report.k)),
-        ("tests", f"{report.tests}, all corrected together (Holm)"),
+        ("tests", f"{_tests(report)}; each family is corrected by Holm's method"),
     ])  # fmt: skip
 
 
@@ -299,34 +300,39 @@ def changes_table(report: BenchReport, mark: str = "") -> Table:
     p = partial(Column, digits=3, least=0.001)
     head = [Column("method", CODE), Column("n queries"), Column("mean"),
             Column("change [95%]", digits=1, signed=True, unit="%"), Column("gain [95%]", signed=True), p("p"),
-            p("p (Holm)"), Column("improved queries"), Column("worsened queries"),
+            p("p (Holm)"), Column("nonzero queries"), Column("improved queries"), Column("worsened queries"),
             Column("means by seed", NAME)]  # fmt: skip
     groups = [
         Group(label, [_change_row(row, name) for row in report.rows]) for name, label in labels_of(report).items()
     ]
     note = (
         "Change: change of the mean, in percent of the mean of the base. Gain: how much better the method is than the "
-        "base, as a mean over queries; positive is better. The intervals of bounded measures are valid for every "
-        "distribution; the other intervals are approximate. All intervals cover variation over queries, not over "
-        "seeds. The column p has the p-value for the null hypothesis that the mean gain is 0. The column p (Holm) has "
-        f"the p-value after correction by Holm's method over all {report.tests} tests of this table."
+        "base, as a mean over queries; positive is better. All intervals cover variation over queries, not "
+        f"over seeds. The column p has the p-value for the null hypothesis that {NULLS[report.test]} (test: "
+        f"{report.test}), from which the interval of the gain comes too. The column p (Holm) has the p-value after "
+        f"correction by Holm's method within each family of tests ({_tests(report)}). Nonzero queries: queries with a "
+        f"value other than 0; for fewer than {FEWEST_NONZERO} of them, no change in percent is shown."
     )
     caption = "Each method compared with the base, paired by query"
     return Table(_named("changes", mark), caption, head, groups, [marks_note(report)[0], note])
+
+
+def _tests(report: BenchReport) -> str:
+    return " and ".join(f"{number} of {family}" for family, number in report.tests.items())
 
 
 def _change_row(row: Row, name: str) -> list[TableCell]:
     cell, found = row.cells[name], row.cells[name].against
     seeds = " ".join(n.mean(one) for one in row.seeds.get(name, [])) or None
     if found is None:
-        return [row.label, cell.n, cell.mean, *[None] * 6, seeds]
+        return [row.label, cell.n, cell.mean, *[None] * 7, seeds]
     # With too few queries, an interval is not shown.
     change, gain = (cell.low, cell.high), (found.low, found.high)
     if cell.n < FEWEST:
         change = gain = (None, None)
     return [
         row.label, cell.n, cell.mean, None if cell.change is None else Estimate(cell.change, *change),
-        Estimate(found.gain, *gain), found.p, cell.p_holm, found.improved, found.worsened, seeds,
+        Estimate(found.gain, *gain), found.p, cell.p_holm, found.nonzero, found.improved, found.worsened, seeds,
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,15 +15,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from askew.core import defaults
 from askew.core.errors import DataError, Note
 from askew.core.files import parse_json
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.measures.statistics.intervals import change_interval, size_bounds
-from askew.measures.statistics.significance import MEAN, NULLS, Paired, holm, paired
+from askew.measures.statistics.significance import NULLS, Paired, holm_by_family, paired
 from askew.report.table import CODE, Column, Table, TableView, measure_label, table
 from askew.study.bench.effects import Effect, effects_table
 from askew.study.bench.methods import MitigationMethod
+from askew.study.tables import skew_notes
 
 # Means that agree to this number of decimals are equal: the difference is a rounding error.
 _DIGITS = 12
@@ -134,6 +137,7 @@ class BenchReport(TableView):
     notes: Sequence[str]
     scored: Sequence[Scored]
     groups: Mapping[str, Any] | None = None
+    test: str = defaults.TEST
 
     @property
     def effectiveness(self) -> list[str]:
@@ -151,9 +155,11 @@ class BenchReport(TableView):
         return merged_seeds(self.scored, self.asked)
 
     @property
-    def tests(self) -> int:
-        """The number of tests over which p is corrected."""
-        return sum(cell.p_holm is not None for row in self.rows for cell in row.cells.values())
+    def tests(self) -> dict[str, int]:
+        """The number of tests of effectiveness, and of those of lean, over which p is corrected."""
+        tested = Counter(name for row in self.rows for name, cell in row.cells.items() if cell.p_holm is not None)
+        families = {"effectiveness": self.effectiveness, "lean": self.leans}
+        return {family: sum(tested[name] for name in names) for family, names in families.items()}
 
     def to_polars(self) -> pl.DataFrame:
         """Return one row for each method and measure, with every number of the report; changes are in percent."""
@@ -202,7 +208,7 @@ class BenchReport(TableView):
         return {
             **about, "groups": self.groups, "base": self.rows[0].method.text, "effectiveness": self.effectiveness,
             "leans": self.leans, "signatures": {one.text: one.signature for one in self.asked}, "tests": self.tests,
-            "null_hypothesis": NULLS[MEAN],
+            "test": self.test, "null_hypothesis": NULLS[self.test],
             "methods": [
                 _method_facts(row)
                 | {"pareto_optimal": sorted(row.pareto)}
@@ -227,7 +233,10 @@ def _method_facts(row: Row) -> dict[str, Any]:
 def _cell_facts(cell: Cell) -> dict[str, Any]:
     found = {} if cell.against is None else asdict(cell.against)
     gains = {name: found.get(key) for name, key in (("gain", "gain"), ("gain_low", "low"), ("gain_high", "high"))}
-    counts = {name: found.get(name) for name in ("p", "improved", "worsened", "unchanged")}
+    counts = {
+        name: found.get(name)
+        for name in ("p", "p_bounded", "detectable", "nonzero", "improved", "worsened", "unchanged")
+    }
     return {
         "mean": cell.mean, "n": cell.n, "change": cell.change, "low": cell.low, "high": cell.high, **gains, **counts,
         "p_holm": cell.p_holm,
@@ -237,10 +246,11 @@ def _cell_facts(cell: Cell) -> dict[str, Any]:
 def make_report(
     collection: str, query_ids: Sequence[str], k: int, agree: float, asked: Sequence[BenchMeasure],
     scored: Sequence[Scored], rules: Sequence[str], notes: Sequence[str], groups: Mapping[str, Any] | None,
+    test: str = defaults.TEST,
 ) -> BenchReport:  # fmt: skip
     """Compute means, intervals, tests and Pareto fronts from the scores; the first method is the base."""
     values = merged_seeds(scored, asked)
-    cells = compared(values, asked)
+    cells = compared(values, asked, test)
     methods = {one.method.row_text: one.method for one in reversed(scored)}
     systems = [text for text in values if not methods[text].bound]
     effect = next(one.text for one in asked if one.effectiveness)
@@ -266,8 +276,11 @@ def make_report(
         for name, cell in rows[0].cells.items()
         if cell.n < len(query_ids)
     ]
+    for one in asked:
+        against = {row.method.row_text: row.cells[one.text].against for row in rows}
+        more += skew_notes(one.text, {text: found for text, found in against.items() if found is not None})
     every = list(dict.fromkeys([*notes, *more]))
-    return BenchReport(collection, query_ids, k, agree, asked, rows, rules, every, scored, groups)
+    return BenchReport(collection, query_ids, k, agree, asked, rows, rules, every, scored, groups, test)
 
 
 def merged_seeds(scored: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[str, Values]:
@@ -301,8 +314,12 @@ def _mean_costs(costs: Sequence[Costs]) -> Costs:
     )  # fmt: skip
 
 
-def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> dict[str, dict[str, Cell]]:
-    """Compare every method with the base (the first) by every measure; p is corrected over all methods and measures.
+def compared(
+    values: Mapping[str, Values], requests: Sequence[BenchMeasure], test: str = defaults.TEST
+) -> dict[str, dict[str, Cell]]:
+    """Compare every method with the base (the first) by every measure.
+
+    p is corrected over all methods and all measures of effectiveness, or all measures of lean.
 
     A mean is over the queries for which every method has a value, so that all means are over the same queries.
     """
@@ -330,17 +347,19 @@ def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> 
                 cells[method][one.text] = Cell(float(old.mean()), len(old))
                 continue
             new = _sizes(scores[one.text][there], one.direction)
-            found = paired(old, new, way, bounds)
-            change = None if found.relative is None else 100 * found.relative
-            low, high = change_interval(np.arange(len(old)), old, new, bounds)
+            found = paired(old, new, way, bounds, test=test)
+            change, low, high = None, None, None
+            if found.relative is not None:
+                change, (low, high) = 100 * found.relative, change_interval(np.arange(len(old)), old, new)
             cells[method][one.text] = Cell(found.new, found.n, change, low, high, found)
     ps = {
         (method, name): cell.against.p
         for method, mine in cells.items()
         for name, cell in mine.items()
-        if cell.against is not None and cell.against.p is not None
+        if cell.against is not None
     }
-    fixed = dict(zip(ps, holm(list(ps.values())), strict=True))
+    judged = {one.text for one in requests if one.effectiveness}
+    fixed = holm_by_family(ps, lambda key: key[1] in judged)
     return {
         method: {name: replace(cell, p_holm=fixed.get((method, name))) for name, cell in mine.items()}
         for method, mine in cells.items()
@@ -395,7 +414,7 @@ def write_scores(report: BenchReport) -> dict[str, bytes]:
     ]  # fmt: skip
     about = {
         "version": _VERSION, "collection": report.collection, "k": report.k, "agree": report.agree,
-        "groups": report.groups, "rules": list(report.rules), "notes": list(report.notes),
+        "groups": report.groups, "test": report.test, "rules": list(report.rules), "notes": list(report.notes),
         "measures": [
             {
                 **asdict(one), "direction": one.direction.value,
@@ -451,7 +470,7 @@ def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
         scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"]), effect))
     return make_report(
         about["collection"], ids, about["k"], about["agree"], measures, scored, about["rules"], about["notes"],
-        about["groups"],
+        about["groups"], about.get("test", defaults.TEST),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from askew.core import defaults
 from askew.core.errors import ConfigError, one_of
 
 # Mitigation methods that need no extra package; the base ranker is always included.
@@ -29,7 +30,8 @@ class BenchSettings:
     different meaning: ``auto`` is the most accurate installed model. With ``off``, no reformulation is rejected. With
     ``sweep``, a method for which no strength is given is run with several strengths. ``method_settings`` maps a method,
     as written in the list of methods, to its settings: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder
-    for the report with its tables, for the scores of each query, and for the runs. ``store`` is the folder that keeps
+    for the report with its tables, for the scores of each query, and for the runs. ``test`` is the test of differences,
+    as in ``compare``. ``store`` is the folder that keeps
     indexes and counts of words.
     """
 
@@ -41,6 +43,7 @@ class BenchSettings:
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     out: str | Path | None = None
     store: str | Path = ".askew"
+    test: str = defaults.TEST
 
     def __post_init__(self) -> None:
         if self.k < 1:

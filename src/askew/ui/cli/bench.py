@@ -34,6 +34,7 @@ COLLECTION: The collection: 'demo', 'irds:ID', a recipe, a store, or a folder wi
 --out: Write report.html, tables, the scores of every query and the runs to this folder.
 --from (from_scores): Show the report of an earlier bench from its folder, without searching. Repeat it to show several
     collections on one page.
+--test: The test of differences: 'randomization', 't', 'wilcoxon' or 'bounded', as in 'askew compare'.
 --seconds/--no-seconds: Show how long each method takes.
 """)
 def bench_command(
@@ -51,6 +52,7 @@ def bench_command(
     method_settings: list[str] | None = None,
     out: Path | None = None,
     from_scores: list[Path] | None = None,
+    test: str = DEFAULTS.test,
     seconds: bool = True,
     store: str = str(DEFAULTS.store),
     as_json: bool = False,
@@ -79,7 +81,8 @@ def bench_command(
     if from_scores:
         reports = show_bench(from_scores, out)
     else:
-        given = BenchSettings(base, k, agree, equivalence, sweep, o.settings_by_owner(method_settings), out, store)
+        settings = o.settings_by_owner(method_settings)
+        given = BenchSettings(base, k, agree, equivalence, sweep, settings, out, store, test)
         with quiet_programs(), Waiting("preparing") as progress:
             reports = [
                 bench(

@@ -16,8 +16,8 @@ from askew.ui.cli.render import Waiting, end_gate, note, print_table, say, say_f
 @o.options(f"""
 OLD: The old run.
 NEW: The new run.
---test: Choose the test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: for each
-    query, the values of the old run and the new run are exchangeable).
+--test: Choose the test: 'randomization' (paired), 't' (Student's paired t-test), 'wilcoxon' (signed ranks; gives no
+    interval) or 'bounded' (for bounded measures; needs many queries, but allows for rare large losses).
 --margin: The largest acceptable mean loss: one value (0.01), or one per measure ('RR@10=0.01 nDCG@10=0.02').
 --fail-if: Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or 'nDCG@10
     may lose 0.01' (such a loss is not ruled out; bounded measures only).
@@ -41,7 +41,7 @@ def command(
     figures: Path | None = None,
     **given: Any,
 ) -> None:
-    """Compare two runs query by query. For each measure, print the gain, its interval, p (Holm) and the effect size.
+    """Compare two runs query by query. For each measure, print the gain, its interval, p and the effect size.
 
     A gain is positive if the new run is better: if its effectiveness or neutrality is higher, or its lean is nearer to
     zero. With --margin, a test also shows whether a mean loss as large as the margin can be ruled out.

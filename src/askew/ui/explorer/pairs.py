@@ -76,12 +76,11 @@ def held_out_pairs(
     except AskewError:  # a word list does not exist any more, so directions are unknown
         return None
     directions = {one.text: one.direction for one in asked}
-    bounds = {one.text: one.bounds for one in asked}
     rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step))))
     subsets = [name for name in subsets if name in rows.columns]
     columns = [side(name) for name in directions for side in (old_column, new_column)]
-    whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets, bounds)
-    told = summarize(rows, directions, subsets, bounds)
+    whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets)
+    told = summarize(rows, directions, subsets)
     figures = [
         {**row, "verdict": _verdict(row, directions[row["measure"]])} for row in headline(whole, told).to_dicts()
     ]

@@ -117,7 +117,7 @@ def _comparison(found: Audit) -> Markup:
     report = found.comparison
     assert report is not None
     head = {
-        "measure": "code", "gain": "number", "95% interval": "number", "p (Holm)": "number",
+        "measure": "code", "gain": "number", "95% interval": "number", "p": "number", "p (Holm)": "number",
         "number of queries improved / unchanged / worsened": "number counts-head", "n queries": "number",
     }  # fmt: skip
     rows = []
@@ -127,13 +127,14 @@ def _comparison(found: Audit) -> Markup:
         counts = " / ".join(n.count(count) for count in (result.improved, result.unchanged, result.worsened))
         holm = report.p_holm.get(one.text)
         gain = p.gain_cell(result.gain, colored=found.is_significant(one.text))
-        rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
+        rows.append(
+            [tag("code", one.text), gain, ends, n.p_value(result.p), n.p_value(holm), counts, n.count(result.n)]
+        )
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
         f"The gain is the mean over queries of how much better {shown(report.new)} is than {shown(report.old)}. p is "
-        f"the p-value of the null hypothesis '{report.nulls['p']}', corrected by Holm's method for the number of "
-        "measures. "
-        f"A gain is colored if its p is below {SIGNIFICANT}."
+        f"the p-value of the null hypothesis '{report.nulls['p']}', p (Holm) is p corrected for the number of "
+        f"measures of effectiveness, or of lean. A gain is colored if p (Holm) is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
