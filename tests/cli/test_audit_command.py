@@ -17,7 +17,8 @@ DOCS = {
     "d5": "lawyer : he and his brother",
 }
 QUERIES = {"q1": "what does a nurse do", "q2": "what does a lawyer do", "q3": "ward of marple"}
-LIGHT = ("--method", "reduce", "--set", "equivalence.model=light")
+# With so few documents, only a high rate of false discoveries leaves queries to reformulate.
+LIGHT = ("--method", "reduce", "--set", "equivalence.model=light", "--level", "1")
 TOKEN = "tok-3141592653589793"
 
 
@@ -209,12 +210,12 @@ def test_an_audit_with_a_baseline_shows_the_change_of_each_measure_also_if_no_co
     def double(told):
         for values in told["per_query"].values():
             values["ARaB(tf)@10"] *= 2
-        told["measures"]["NFaiRR@10"]["signature"] = "another"
+        told["measures"]["LexiconShare@10"]["signature"] = "another"
 
     baseline(tmp_path, double)
     done = askew(command(server, "--baseline", "last.json", "--json")).json
     found = done["against_baseline"]
-    assert "NFaiRR@10" not in found and "ARaB(tf)@10" in found
+    assert "LexiconShare@10" not in found and "ARaB(tf)@10" in found
     row = found["ARaB(tf)@10"]
     assert row["old"] == pytest.approx(2 * row["new"]) and row["n"] == done["measures"]["ARaB(tf)@10"]["n"]
     shown = askew(command(server, "--baseline", "last.json"))
@@ -225,7 +226,7 @@ def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path,
     many = "".join(f"a{place}\twhat does a {'nurse' if place % 2 else 'lawyer'} do\n" for place in range(40))
     files.text("queries.tsv", many)
     assert askew(command(server)).code == 0
-    gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 worse", "--fail-if", "NFaiRR@10 worse")
+    gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 worse", "--fail-if", "LexiconShare@10 worse")
     baseline(tmp_path, lambda told: None)
     assert askew(command(server, *gate)).code == 0
 
@@ -238,14 +239,14 @@ def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path,
     assert done.code == 1
     assert "askew: failed: ARaB(tf)@10 is worse" in done.err
     assert "n = 40 queries" in done.err and "askew: passed: 1 of 2 conditions" in done.err
-    assert "NFaiRR@10 is worse" not in done.err
+    assert "LexiconShare@10 is worse" not in done.err
 
     def fewer(told):
-        del told["per_query"]["a3"]["NFaiRR@10"]
+        del told["per_query"]["a3"]["LexiconShare@10"]
 
     baseline(tmp_path, fewer)
     again = askew(command(server, *gate))
-    assert again.noted("NFaiRR@10", "40 queries", " 39 ") and not again.noted("ARaB(tf)@10", "40 queries", " 39 ")
+    assert again.noted("LexiconShare@10", "40 queries", " 39 ") and not again.noted("ARaB(tf)@10", "40 queries", " 39 ")
 
 
 def test_a_baseline_of_other_queries_is_refused_before_any_query_is_sent(askew, server, tmp_path, files):

@@ -74,8 +74,9 @@ class LlamaIndexRetriever:
 
 
 def light(**more):
-    """Settings that load no model."""
-    return askew.AuditSettings(methods=("reduce",), method_settings={"equivalence": {"model": "light"}}, **more)
+    """Settings that load no language model. Every query counts as worst: so few documents do not lean beyond chance."""
+    settings = {"equivalence": {"model": "light"}}
+    return askew.AuditSettings(methods=("reduce",), method_settings=settings, **{"level": 1.0, **more})
 
 
 def ranked(text):
@@ -94,8 +95,9 @@ def report():
 
 def test_an_audit_measures_what_askew_measure_measures(report):
     run = {query: found for query, text in QUERIES.items() if (found := ranked(text))}
-    for text in ("ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
+    for text in ("ARaB(tf)@10", "LexiconShare@10"):
         assert report[text] == askew.measure(run, DOCS, text)[text]
+    assert "NFaiRR@10" not in report.measures, "it compares a run with another one"
     assert report["nDCG@10"].n == 2
 
 
@@ -133,8 +135,8 @@ def test_results_without_texts_may_count_as_naming_no_group():
 
 
 def test_the_worst_queries_come_first_with_their_counted_words_marked(report):
-    leans = [abs(one.lean) for one in report.worst]
-    assert leans == sorted(leans, reverse=True)
+    unlikely = [query for query in report.headline.deciding.beyond if report.scores[query]["ARaB(tf)@10"]]
+    assert [one.query_id for one in report.worst] == unlikely
     lawyer = next(one for one in report.worst if one.text == "lawyer")
     marked = [(text, groups) for text, groups in lawyer.results[0].pieces if groups]
     assert {text for text, _ in marked} == {"his", "he", "man"} and {groups for _, groups in marked} == {("male",)}
@@ -227,7 +229,7 @@ def test_words_in_names_are_counted_for_the_worst_queries():
     assert (worst.in_names, worst.mentions["male"]) == (2, 3)
     assert found.to_dict()["worst"][0]["in_names"] == 2
     others = askew.audit(
-        lambda query, k: list(docs), {"q1": "game"}, docs=docs, groups={"a": ["island"], "b": ["game"]},
+        lambda query, k: list(docs), {"q1": "console"}, docs=docs, groups={"a": ["island"], "b": ["game"]},
         settings=light(tries=0),
     )  # fmt: skip
     assert [one.in_names for one in others.worst] == [None]
@@ -257,9 +259,9 @@ def test_a_measure_that_names_its_lexicon_decides_what_is_counted_everywhere():
 
 
 def test_more_than_two_groups_are_audited_by_measures_without_a_difference():
-    words = {"law": ["lawyer", "client"], "care": ["nurse", "ward"], "work": ["engineer"]}
+    words = {"law": ["client"], "care": ["patients", "ward"], "work": ["engineering"]}
     found = audited(groups=words)
-    assert found.deciding == "NFaiRR@10" and found.verdict is None and not found.parts
+    assert found.deciding == "AWRF@10" and found.verdict is None and not found.parts
     assert found.worst[0].mentions.keys() == set(words)
     assert found.sensitivity.combinations and not found.sensitivity.of
 
@@ -297,7 +299,7 @@ def test_a_page_shows_texts_and_never_obeys_them(tmp_path):
     page = (tmp_path / "a" / "report.html").read_text()
     assert "<script" not in page and "<img" not in page and "<i>" not in page
     assert "&lt;script&gt;" in page
-    assert "http://" not in page and "https://" not in page
+    assert "http://" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "") and "https://" not in page
 
 
 def test_a_report_has_an_element_for_each_marked_word(tmp_path):
@@ -374,3 +376,11 @@ def test_a_report_is_a_table_in_python(report):
     assert "<table>" in report._repr_html_()
     assert report.to_polars()["measure"].to_list()[0] == "nDCG@10"
     assert report.per_query().height == 3
+
+
+def test_an_audit_whose_queries_all_ask_about_a_group_is_written_and_can_be_a_baseline(tmp_path):
+    queries = {"q1": "women who work as a nurse"}
+    found = audited(queries=queries, settings=light(out=tmp_path / "a"))
+    assert (found.headline.deciding.lists, found.verdict, found.worst) == (0, None, [])
+    again = audited(queries=queries, baseline=tmp_path / "a" / "audit.json")
+    assert all(row.gain == 0 for row in again.against_baseline.values())

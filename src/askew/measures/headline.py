@@ -167,11 +167,12 @@ class Headline:
             "headline", f"Lean of the top {self.cutoff} of neutral queries, in the results and by chance",
             "A dot with its 95% interval for the mean lean of a query, and a dot for its expected value by chance.",
         )  # fmt: skip
+        drawn = [part for part in self.parts if part.lists]
         series = {
-            "in the results": [Interval(one.observed.mean, one.observed.low, one.observed.high) for one in self.parts],
-            "by chance": [Interval(one.expected) for one in self.parts],
+            "in the results": [Interval(one.observed.mean, one.observed.low, one.observed.high) for one in drawn],
+            "by chance": [Interval(one.expected) for one in drawn],
         }
-        return dots(about, [WHOM[part.who] for part in self.parts], series, "lean of a query")
+        return dots(about, [WHOM[part.who] for part in drawn], series, "lean of a query")
 
     def to_dict(self) -> dict[str, Any]:
         """The headline as JSON values."""
@@ -239,6 +240,10 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str, level: floa
     rows = rows[np.lexsort((-np.abs(found.excess[rows]), found.p[rows]))]
     names = ranked.query_ids.to_pylist()
     low, high = size.bounds
+    if np.isnan(found.values).all():
+        words, shares = dict.fromkeys(size.groups, 0), {name: found.words[name] for name in size.groups}
+        none = Mean(0.0, None, None, 0)
+        return LeanBeyondChance(who, size.signature, words, shares, none, 0.0, none, 1.0, None, None, 0, (), 0, 0)
     return LeanBeyondChance(
         who, size.signature, dict(zip(size.groups, sums, strict=True)),
         {name: found.words[name] for name in size.groups},

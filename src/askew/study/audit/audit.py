@@ -148,7 +148,8 @@ def _report(
     progress(0, 0, "checking sensitivity")
     others = [query for query, label in labels.items() if label != NEUTRAL]
     neutral = replace(run, lines=run.lines.filter(~pl.col("query_id").is_in(others)))
-    verdict = first.toward or NEITHER
+    decides = first.deciding.lists > 1 and len(first.deciding.words) == 2
+    verdict = (first.toward or NEITHER) if decides else None
     sensitive, notes = sensitivity_of(neutral, verdict) if neutral.lines.height else (AuditSensitivity(), [])
     if tried.lines is not None and tried.lines.height:
         try:

@@ -37,6 +37,7 @@ from askew.study.audit.settings import AuditSettings
 # Signed values of different queries can cancel out in the mean, so the absolute value is measured too.
 # NFaiRR compares a run with another one, its background; with itself, it is near 1 for any engine.
 _LEAN = ("ARaB(tf)", "ARaB(tf,sign=abs)", "LexiconShare")
+_LEAN_OF_SEVERAL = ("AWRF", "LexiconShare")
 _EFFECTIVENESS = ("nDCG", "RR")
 _CUTOFF = 10
 NEITHER = "neither"
@@ -75,7 +76,8 @@ def choose_measures(
     if texts is None:
         cut = min(k, _CUTOFF)
         texts = [f"{name}@{cut}" for name in _EFFECTIVENESS] if judged else []
-        texts += comparable([f"{name}@{cut}" for name in _LEAN], groups)
+        lean_names = _LEAN_OF_SEVERAL if groups is not None and len(groups.names) > 2 else _LEAN
+        texts += comparable([f"{name}@{cut}" for name in lean_names], groups)
     # The catalogue has the options of the measurement, so that signatures can be compared with those of a baseline
     # before any query is sent.
     options = {"unjudged": _UNJUDGED} | ({} if how.missing is None else {"missing": how.missing})

@@ -312,7 +312,7 @@ def reranking_of(run: AuditedRun, measured: MeasureReport) -> Reranking | None:
 
 # Check whether the verdict of an audit is the same with other word lists, tokenizers and measures.
 
-_MEASURES = ("ARaB(tf)", "ARaB(tc)", "ARaB(bool)", "NFaiRR", "LexiconShare")
+_MEASURES = ("ARaB(tf)", "ARaB(tc)", "ARaB(bool)", "AWRF", "LexiconShare")
 _TOKENS = ("unclipped", "word")
 
 

@@ -139,11 +139,11 @@ class AuditReport(TableView):
 
     ``headline`` says whether the results of neutral queries lean beyond chance, and which do: the worst queries.
     ``deciding`` is the measure of lean whose value is shown for them. ``verdict`` is the group that the headline names,
-    or ``neither``. ``scores`` has the values of each measure by query. ``words_per_query`` has, for each group, how
-    many words in the results of a query name the group, as a mean over the queries. ``worst`` has the neutral queries
-    that lean beyond chance, with their results. ``reformulations`` were tried on the engine. ``audited`` is the time of
-    the audit. ``failures`` has the conditions of ``fail_if`` that are true, and ``passed``
-    the others, each with the value that was compared. ``reading`` says how to read the deciding
+    or ``neither``; None for one query or more than two groups. ``scores`` has the values of each measure by query.
+    ``words_per_query`` has, for each group, how many words in the results of a query name the group, as a mean over the
+    queries. ``worst`` has the neutral queries that lean beyond chance, with their results. ``reformulations`` were
+    tried on the engine. ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that are
+    true, and ``passed`` the others, each with the value that was compared. ``reading`` says how to read the deciding
     measure, and ``next_steps`` recommends what to do.
     """
 

@@ -27,13 +27,14 @@ ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml
 --docs: The texts of the documents; needed if the engine returns only ids. The file formats are those of 'askew measure
     --docs'.
 -k --k: The number of results to request and measure per query.
---worst: How many of the queries with the largest lean to show and reformulate.
+--worst: How many of the queries that lean beyond chance to show and reformulate.
+--level: The false-discovery rate among the queries that lean beyond chance, from 0 to 1.
 --tries: The maximum number of reformulations to try per query.
 -m --method (methods): A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.
 --resolver: The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' (slow).
 --baseline: The file audit.json of an earlier audit, to compare this audit with.
 --fail-if: Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more than 10%
-    above --baseline) or 'NFaiRR@10 worse' (significantly worse than --baseline); may be repeated.
+    above --baseline) or 'LexiconShare@10 worse' (significantly worse than --baseline); may be repeated.
 --out: Write report.html, audit.json and tables to this folder. report.html shows the texts of queries.
 --keep-queries: Also write the texts of queries to audit.json, the tables and the JSON output.
 --store: The folder in which the answers of the engine are kept until the audit is complete. Used only if --out is not
@@ -48,6 +49,7 @@ def command(
     queries: str,
     k: int = DEFAULTS.k,
     worst: int = DEFAULTS.worst,
+    level: float = DEFAULTS.level,
     tries: int = DEFAULTS.tries,
     methods: list[str] | None = None,
     missing: str | None = None,
@@ -73,8 +75,8 @@ def command(
     own, of_methods = _split(o.read_settings(given.pop("method_settings")))
     counted = Groups.resolve(given.pop("groups"), given.pop("lexicon"))
     how = AuditSettings(
-        k=k, worst=worst, tries=tries, methods=methods, method_settings=of_methods, missing=missing, resolver=resolver,
-        out=out, store=store, keep_queries=keep_queries,
+        k=k, worst=worst, level=level, tries=tries, methods=methods, method_settings=of_methods, missing=missing,
+        resolver=resolver, out=out, store=store, keep_queries=keep_queries,
     )  # fmt: skip
     with quiet_programs(), Waiting("searching") as progress:
         report = audit(
