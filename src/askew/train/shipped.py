@@ -6,6 +6,7 @@ description has no measured values, only paths of values in a file of measures (
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import DataError, check_name
-from askew.core.files import DATA, parse_json
+from askew.core.files import DATA
 
 ABOUT, MEASURED, TRAINING = "model.json", "measured.json", "training.json"
 ADAPTERS = "adapters"
@@ -160,7 +161,7 @@ def _headline(folder: Path, reference: Mapping[str, str]) -> HeadlineMeasure | N
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found = parse_json(file.read_bytes())
+        found = json.loads(file.read_text(encoding="utf-8"))  # an undefined measure is NaN
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: expected JSON ({error}); install askew again") from None
     if not isinstance(found, dict):
