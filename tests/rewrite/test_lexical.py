@@ -229,6 +229,15 @@ def test_the_frame_goes_first_and_then_the_words_without_content(text, expected)
     assert ReduceReformulator().reformulate(asked(text)).texts == expected
 
 
+def test_how_stays_before_the_word_that_it_measures():
+    def content(text):
+        return ReduceReformulator().reformulate(asked(text)).texts[-1]
+
+    assert content("how many people live in texas") == "how many people live texas"
+    assert content("how long does it take to renew a passport") == "how long take renew passport"
+    assert content("how do you become a nurse") == "become nurse"
+
+
 def test_words_that_are_to_be_kept_are_kept():
     text = "why is the bank not open"
     assert ReduceReformulator().reformulate(asked(text)).texts[-1] == "bank open"

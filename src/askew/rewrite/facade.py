@@ -17,7 +17,15 @@ from askew.core.groups import Groups, GroupsLike
 from askew.core.plugins import names
 from askew.core.protocols import ScoringFilter
 from askew.data.runs import Run
-from askew.rewrite.reformulate import SCHEMA, FirstPass, Tally, make_filter, make_reformulator, reformulate
+from askew.rewrite.reformulate import (
+    SCHEMA,
+    FirstPass,
+    Tally,
+    default_filters,
+    make_filter,
+    make_reformulator,
+    reformulate,
+)
 from askew.search.disk import read_header
 from askew.search.retrieve import as_queries, make_ranker, run_lines
 from askew.search.retrieve import index as index_documents
@@ -76,8 +84,10 @@ class Reformulator:
 
     ``groups`` are the demographic groups, for methods that count words of groups. ``settings`` are the settings of the
     method (``askew show reformulator NAME``). ``filters`` are the names of filters; a candidate reformulation must pass
-    all of them. After a call of ``reformulate``, ``tally`` has the number of candidates that were made, the number that
-    were kept, and the number that were rejected for each reason.
+    all of them; the default is that of ``askew reformulate``. If the filter ``equivalence`` is one of them, the
+    candidates of a query are the ``best`` ones (None: all), best first. After a call of ``reformulate``, ``tally`` has
+    the number of candidates that were made, the number that were kept, and the number that were rejected for each
+    reason.
     """
 
     def __init__(
@@ -85,18 +95,20 @@ class Reformulator:
         name: str,
         *,
         groups: GroupsLike | None = None,
-        filters: Sequence[str] = defaults.FILTERS,
+        filters: Sequence[str] | None = None,
         depth: int = defaults.PASSAGES,
+        best: int | None = defaults.SUGGESTIONS,
         **settings: Any,
     ) -> None:
         counted = None if groups is None else Groups.of(groups)
-        self.name, self.depth = name, depth
+        self.name, self.depth, self._best = name, depth, best
         self._method = make_reformulator({"method": name, **settings}, counted)
-        self._filters = [make_filter({"filter": filter_name}, counted) for filter_name in filters]
+        named = default_filters([name]) if filters is None else filters
+        self._filters = [make_filter({"filter": filter_name}, counted) for filter_name in named]
         self.tally: Tally | None = None
 
     def reformulate(self, queries: object, ranker: Ranker | None = None) -> pl.DataFrame:
-        """Candidates of each query: columns query_id, variant_id, text, method, settings, doc_id.
+        """Candidates of each query: query_id, variant_id, text, method, settings, doc_id, kind, p_same, p_natural.
 
         ``ranker`` is a BM25 ranker with an index, for methods that read passages or statistics of a collection.
         """
@@ -108,7 +120,7 @@ class Reformulator:
                     "collection; give ranker=Ranker('bm25').index(collection)"
                 )
             first = FirstPass(ranker.folder, ranker._ranker, self.depth)
-        table, (self.tally,) = reformulate(as_queries(queries), [self._method], self._filters, first)
+        table, (self.tally,) = reformulate(as_queries(queries), [self._method], self._filters, first, count=self._best)
         return table.select(list(SCHEMA))
 
     def __repr__(self) -> str:

@@ -26,16 +26,21 @@ _SHIPPED = DATA / "questions-en.toml"
 
 @dataclass(frozen=True)
 class QuestionRules:
-    """The openings (frames) and closings of questions to remove, and the words that carry no content."""
+    """The openings (frames) and closings of questions to remove, and the words that carry no content.
+
+    ``degree`` are those of these words that stay before a word with content, as in "how many".
+    """
 
     frames: tuple[str, ...]
     closings: tuple[str, ...]
     stop_words: frozenset[str]
+    degree: frozenset[str] = frozenset()
 
     @property
     def hash(self) -> str:
         """A fingerprint of the content."""
-        return fingerprint([list(self.frames), list(self.closings), sorted(self.stop_words)], length=12)
+        words = (sorted(self.stop_words), *([sorted(self.degree)] if self.degree else []))
+        return fingerprint([list(self.frames), list(self.closings), *words], length=12)
 
 
 def question_rules(path: str | None = None) -> QuestionRules:
@@ -52,7 +57,8 @@ def _read_rules(path: Path) -> QuestionRules:
             f"question rules {path}: 'frames' (the openings of questions) and 'closings' (the ends of questions) must "
             "be lists of texts, and 'stop_words' must be one text with words separated by blanks"
         )
-    return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()))
+    degree = frozenset(str(data.get("degree", "")).split())
+    return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()), degree)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -299,9 +305,11 @@ class ReduceReformulator:
     def _content(self, words: list[str]) -> list[str]:
         """Return the content words. A part after an apostrophe is removed with its word, except a kept "n't"."""
         content, stays = [], False
-        for part in words:
+        for part, follows in zip(words, [*words[1:], ""], strict=True):
             hangs = part in _MARKED and not stays
             stays = part in self._keep or part not in self._rules.stop_words
+            # "How many" asks for a number, "many" does not.
+            stays = stays or (part in self._rules.degree and follows not in {"", *self._rules.stop_words})
             if stays and not hangs:
                 content.append(part)
             elif stays and part == "_nt":

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,19 @@ from askew.core.files import written_whole
 from askew.core.folders import refuse_no_parent
 from askew.core.groups import Groups
 from askew.core.plugins import from_spec
-from askew.core.protocols import Candidates, FilterPlugin, Passage, QueryBatch, RankerPlugin, ReformulatorPlugin
+from askew.core.protocols import (
+    Candidates,
+    FilterPlugin,
+    JudgingFilter,
+    Passage,
+    QueryBatch,
+    RankerPlugin,
+    ReformulatorPlugin,
+)
 from askew.models.find import has_smollm
 from askew.rewrite.equivalence import EquivalenceFilter
-from askew.rewrite.words import tokens
+from askew.rewrite.filters import stem
+from askew.rewrite.words import FUNCTION_WORDS, plain_words
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.index import Index, term_totals
 from askew.search.disk import StoredTexts
@@ -43,7 +52,11 @@ SCHEMA = {
     "method": pl.String,
     "settings": pl.String,
     "doc_id": pl.String,
+    "kind": pl.String,
+    "p_same": pl.Float64,
+    "p_natural": pl.Float64,
 }
+BEYOND = "beyond count"
 
 
 class IndexStatistics:
@@ -77,6 +90,20 @@ class IndexStatistics:
         counts = np.zeros(len(numbers), np.int64)
         counts[numbers >= 0] = values[numbers[numbers >= 0]]
         return counts
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A candidate of the method ``number`` for the query of a row, with its probabilities and why it is dropped."""
+
+    row: int
+    number: int
+    text: str
+    doc_id: str | None
+    kind: str | None
+    same: float | None = None
+    natural: float | None = None
+    reason: str | None = None
 
 
 @dataclass
@@ -128,8 +155,13 @@ def reformulate(
     filters: Sequence[FilterPlugin] = (),
     first_pass: FirstPass | None = None,
     progress: Callable[[int, int], None] | None = None,
+    count: int | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:
-    """The candidates of every query by every method, and the counts of each method."""
+    """The candidates of every query by every method, and the counts of each method.
+
+    If a filter judges the candidates, those of a query and method are sorted by ``best_of``, and at most ``count`` are
+    kept.
+    """
     for method in methods:
         if method.reads and first_pass is None:
             raise ConfigError(
@@ -147,7 +179,7 @@ def reformulate(
             before = time.perf_counter()
             made.append((method, method.reformulate(batch)))
             tally.seconds += time.perf_counter() - before
-        parts.append(_kept(batch, made, tallies, filters))
+        parts.append(_kept(batch, made, tallies, filters, count))
         if progress:
             progress(start + part.num_rows, queries.num_rows)
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA), tallies
@@ -158,32 +190,45 @@ def _kept(
     made: Sequence[tuple[ReformulatorPlugin, Candidates]],
     tallies: Sequence[Tally],
     filters: Sequence[FilterPlugin],
+    count: int | None,
 ) -> pl.DataFrame:
-    """The candidates of a batch that pass every filter, sorted by query and method."""
-    candidates = [
-        (row, number, text, doc_id)
+    """The candidates of a batch that pass every filter, by query and method, judged ones best first."""
+    found = [
+        _Candidate(row, number, text, doc_id, kind)
         for number, (_, written) in enumerate(made)
-        for row, text, doc_id in zip(written.rows, written.texts, written.doc_ids, strict=True)
+        for row, text, doc_id, kind in zip(written.rows, written.texts, written.doc_ids, written.kinds, strict=True)
     ]
-    candidates.sort(key=itemgetter(0, 1))
+    found.sort(key=attrgetter("row", "number"))
     for tally, (_, written) in zip(tallies, made, strict=True):
         tally.made += len(written) + written.rejected.total()
         tally.rejected.update(written.rejected)
     for check in filters:
-        originals = [batch.texts[row] for row, *_ in candidates]
-        reasons = check.check(originals, [text for _, _, text, _ in candidates], [row for row, *_ in candidates])
-        for (_, number, _, _), reason in zip(candidates, reasons, strict=True):
-            if reason is not None:
-                tallies[number].rejected[reason] += 1
-        candidates = [candidate for candidate, reason in zip(candidates, reasons, strict=True) if reason is None]
+        pairs = [batch.texts[one.row] for one in found], [one.text for one in found]
+        if isinstance(check, JudgingFilter):
+            for one, scores in zip(found, check.score(*pairs), strict=True):
+                one.same, one.natural, one.reason = scores["same"], scores["natural"], check.reason(scores)
+        else:
+            for one, reason in zip(found, check.check(*pairs, [one.row for one in found]), strict=True):
+                one.reason = reason
+        for one in found:
+            if one.reason is not None:
+                tallies[one.number].rejected[one.reason] += 1
+        found = [one for one in found if one.reason is None]
     settings = [json.dumps(dict(method.settings()), sort_keys=True) for method, _ in made]
     rows = []
-    for (row, number), group in groupby(candidates, key=itemgetter(0, 1)):
-        name, query_id = made[number][0].method, batch.query_ids[row]
+    for (row, number), some in groupby(found, key=attrgetter("row", "number")):
+        name, query_id, group = made[number][0].method, batch.query_ids[row], list(some)
+        if group[0].same is not None:
+            best = best_of(batch.texts[row], group, count or len(group))
+            tallies[number].rejected += Counter({BEYOND: len(group) - len(best)})
+            group = list(best)
         tallies[number].queries += 1
-        for place, (_, _, text, doc_id) in enumerate(group, start=1):
-            tallies[number].kept += 1
-            rows.append((query_id, f"{query_id}:{name}.{place}", text, name, settings[number], doc_id))
+        tallies[number].kept += len(group)
+        rows += [
+            (query_id, f"{query_id}:{name}.{place}", one.text, name, settings[number], one.doc_id, one.kind, one.same,
+             one.natural)
+            for place, one in enumerate(group, start=1)
+        ]  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
@@ -218,8 +263,12 @@ def candidates_of(
     depth: int = defaults.PASSAGES,
     progress: Callable[[int, int], None] | None = None,
     groups: Groups | None = None,
+    count: int | None = defaults.SUGGESTIONS,
 ) -> tuple[pl.DataFrame, list[Tally]]:
-    """The candidates of every query. ``settings`` has the settings of methods and filters by name."""
+    """The candidates of every query, at most ``count`` judged ones of a query and method (None: all).
+
+    ``settings`` has the settings of methods and filters by name.
+    """
     if docs is not None and index is not None:
         raise ConfigError("⟨docs⟩ and ⟨index⟩ are both given; give only one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
@@ -233,7 +282,7 @@ def candidates_of(
             index = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
             index_documents(docs, index)
         first = None if index is None else FirstPass(index, make_ranker({"ranker": "bm25", "index": str(index)}), depth)
-        return reformulate(table, made, plugins, first, progress)
+        return reformulate(table, made, plugins, first, progress, count)
 
 
 def check_place(out: Path) -> None:
@@ -267,11 +316,12 @@ FEWER = (
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A reformulation, and the probabilities that it has the same intent and that it reads like a natural query."""
+    """A reformulation with its kind, and the probabilities that it has the same intent and that a person types it."""
 
     text: str
     same: float
     natural: float
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -290,7 +340,7 @@ def suggest(
     method: str | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Suggestions:
-    """Reformulations of a query by a method that reads no documents, sorted by the smaller of ``same`` and ``natural``.
+    """Reformulations of a query by a method that reads no documents, sorted by ``best_of``.
 
     ``settings`` has the settings of methods by name. The default method is the first default one that is installed.
     """
@@ -305,26 +355,53 @@ def suggest(
         raise ConfigError(
             f"the reformulator {name!r} reads {needed} of a collection; give ⟨queries⟩ and ⟨docs⟩ instead of ⟨query⟩"
         )
-    written = writer.reformulate(QueryBatch(("query",), (query,)))
-    rejected = Counter(written.rejected)
-    reasons = make_filter({"filter": "rules"}).check([query] * len(written), written.texts, [0] * len(written))
-    texts = [text for text, reason in zip(written.texts, reasons, strict=True) if reason is None]
-    judge = EquivalenceFilter()
-    scores = judge.score([query] * len(texts), texts)
-    judged = [judge.reason(score) for score in scores]
-    rejected.update(reason for reason in (*reasons, *judged) if reason is not None)
-    suggestions = [
-        Suggestion(text, **score)
-        for text, score, reason in zip(texts, scores, judged, strict=True) if reason is None
-    ]  # fmt: skip
+    filters = [make_filter({"filter": "rules"}), EquivalenceFilter()]
+    table, (tally,) = reformulate(pa.table({"query_id": ["query"], "text": [query]}), [writer], filters, count=count)
+    columns = (table[name].to_list() for name in ("text", "p_same", "p_natural", "kind"))
+    kept = tuple(Suggestion(*row) for row in zip(*columns, strict=True))
     notes = () if method or name == defaults.METHODS[0] else (FEWER,)
-    return Suggestions(query, best_of(suggestions, count), rejected, notes)
+    return Suggestions(query, kept, tally.rejected, notes)
 
 
-def best_of(suggestions: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
-    """The best suggestions by min(same, natural). Of suggestions with the same words, only the best is kept."""
-    ranked = sorted(suggestions, key=lambda suggestion: -min(suggestion.same, suggestion.natural))
-    distinct = {tuple(sorted(tokens(suggestion.text))): suggestion for suggestion in reversed(ranked)}
-    return tuple(suggestion for suggestion in ranked if distinct[tuple(sorted(tokens(suggestion.text)))] is suggestion)[
-        :count
-    ]
+class Judged(Protocol):
+    """A text with its probabilities."""
+
+    @property
+    def text(self) -> str:
+        """The text of a reformulation."""
+
+    @property
+    def same(self) -> Any:
+        """The probability that it has the meaning of the query."""
+
+    @property
+    def natural(self) -> Any:
+        """The probability that a person types it."""
+
+
+J = TypeVar("J", bound=Judged)
+
+
+def best_of(query: str, texts: Sequence[J], count: int) -> tuple[J, ...]:
+    """The best texts by same x natural, best first.
+
+    A text with the content words of the query, or of a better text, differs in frame words only ("what is", "which"):
+    its product counts half. Of texts with the same words in any order only the best one is kept.
+    """
+    seen, words, valued = {_content(query)}, set[tuple[str, ...]](), list[tuple[float, J]]()
+    for one in sorted(texts, key=lambda one: -one.same * one.natural):
+        key, all_words = _content(one.text), tuple(sorted(plain_words(one.text)))
+        if all_words not in words:
+            valued.append((one.same * one.natural * (REPEATED if key in seen else 1.0), one))
+        seen.add(key)
+        words.add(all_words)
+    valued.sort(key=lambda pair: -pair[0])
+    return tuple(one for _, one in valued[:count])
+
+
+REPEATED = 0.5
+
+
+def _content(text: str) -> frozenset[str]:
+    """The stems of the words that are no function words."""
+    return frozenset(stem(word) for word in plain_words(text) if word not in FUNCTION_WORDS)

@@ -211,11 +211,11 @@ class Reformulating:
                 dropped[reason] += 1
             elif (query, text) not in made_by:
                 made_by[query, text] = method
-                kept[query].append(Suggestion(text, **score))
+                kept[query].append(Suggestion(text, score["same"], score["natural"]))
         chosen = {
             f"{place}.{number}": (one, query, made_by[query, one.text])
-            for place, query in enumerate(queries)
-            for number, one in enumerate(best_of(kept[query], self._settings.tries))
+            for place, (query, text) in enumerate(queries.items())
+            for number, one in enumerate(best_of(text, kept[query], self._settings.tries))
         }
         return chosen, dropped
 

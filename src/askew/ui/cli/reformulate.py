@@ -19,7 +19,8 @@ from askew.ui.cli.render import Waiting, note, print_records, reasons, safe, say
 QUERIES: A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'.
 --query: Reformulate this one query, and print the best reformulations: those that are most likely to keep its meaning
     and to be natural.
---count: With --query: the number of reformulations to print.
+--count: The number of reformulations of a query by each method, the best ones; without the filter 'equivalence', a
+    method keeps all.
 --out: The file to write the reformulations to: .tsv, .jsonl or .parquet.
 --method: A reformulator (see 'askew list reformulators'); may be repeated. Default: 'rewrite' and 'reduce'.
 --docs: Documents to read passages from: a file, a folder or 'irds:ID'.
@@ -63,7 +64,7 @@ def reformulate_command(
     filters = [] if keep == ["none"] else keep or default_filters(method)
     with Waiting("reformulating") as progress:
         table, tallies = candidates_of(
-            queries, methods, filters, own, docs, index, depth, progress, Groups.resolve(groups, lexicon)
+            queries, methods, filters, own, docs, index, depth, progress, Groups.resolve(groups, lexicon), count
         )
     write_candidates(table, out)
     if as_json:
@@ -98,7 +99,8 @@ def _one_query(
         say_json({"query": query, "reformulations": [vars(one) for one in found.kept], "dropped": found.rejected})
         return
     print_records([
-        {"reformulation": one.text, "same": f"{one.same:.2f}", "natural": f"{one.natural:.2f}"} for one in found.kept
+        {"reformulation": one.text, "kind": one.kind or "", "same": f"{one.same:.2f}", "natural": f"{one.natural:.2f}"}
+        for one in found.kept
     ])  # fmt: skip
     note([f"{found.rejected.total()} more were dropped: {reasons(found.rejected)}"] if found.rejected else [])
 

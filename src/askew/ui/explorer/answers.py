@@ -376,7 +376,8 @@ class Variant:
     ``groups`` are the groups that its words name. ``outcome`` is null if the query has no judgements; ``lean_verdict``
     (less, same, more) needs none. ``same`` is the probability that it asks for the same thing as the query, and
     ``natural`` the probability that a person would type it. ``kept`` is the share of the original query's top 10
-    documents that it also retrieves. ``stored`` is true if it is one of the pairs of the store.
+    documents that it also retrieves. ``stored`` is true if it is one of the pairs of the store. ``kind`` is the kind of
+    reformulation, if its method has kinds.
     """
 
     variant_id: str
@@ -392,6 +393,7 @@ class Variant:
     natural: float | None = None
     kept: float | None = None
     stored: bool = False
+    kind: str | None = None
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def agreements(hits: Hits, sizes: Sequence[int], depth: int) -> Floats:
 
 # The columns of candidates. A polars table of the few rows of some queries is made column by column, without its thread
 # pool, which would cost more than the work.
-_KINDS = {**dict.fromkeys(COLUMNS[:5], pl.String), **dict.fromkeys(COLUMNS[5:], pl.Float64), "stored": pl.Boolean}
+_KINDS = {**dict.fromkeys(COLUMNS[:6], pl.String), **dict.fromkeys(COLUMNS[6:], pl.Float64), "stored": pl.Boolean}
 
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
@@ -371,7 +371,7 @@ class Explorer:
         gains = {name: number(row[gain_column(name)]) for name in directions}
         return Variant(
             row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains, outcome, lean, groups,
-            row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
+            row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]), row["kind"],
         )  # fmt: skip
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:

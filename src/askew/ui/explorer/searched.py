@@ -37,7 +37,7 @@ from askew.ui.explorer.plan import RecordedPlan, rows_of
 
 # Find the reformulations of a query in a store: its pairs, or those that ship with the demo.
 
-COLUMNS = ("query_id", "variant_id", "text", "method", "doc_id", "p_same", "p_natural")
+COLUMNS = ("query_id", "variant_id", "text", "method", "doc_id", "kind", "p_same", "p_natural")
 _REPLAYED = "replay"
 
 
@@ -66,7 +66,10 @@ class StoredPairs:
             return None
         chosen = [name for name in ("optimal", "effective", "fair", "is_best") if name in rows.columns]
         first = pl.any_horizontal(chosen) if chosen else pl.lit(False)
-        missing = [pl.lit(None, pl.Float64).alias(name) for name in COLUMNS[-2:] if name not in rows.columns]
+        missing = [
+            pl.lit(None, pl.String if name == "kind" else pl.Float64).alias(name)
+            for name in COLUMNS[-3:] if name not in rows.columns
+        ]  # fmt: skip
         return rows.with_columns(*missing).sort(first, descending=True, maintain_order=True).select(COLUMNS).to_arrow()
 
     @cached_property
