@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from askew.rewrite.reformulate import Suggestion, best_of, default_filters
+from askew.rewrite.reformulate import Suggestion, best_suggestions, default_filters
 
 QUERY = "what is the average salary of a nurse in texas"
 
 
 def test_the_best_reformulations_are_printed_with_their_probabilities(askew):
     table = askew(f"reformulate --query '{QUERY}' --method reduce").table
-    assert "same" in table and "natural" in table
+    assert all(name in table for name in ("same", "natural", "fluent"))
     assert "average salary" in table
 
 
 def test_json_has_the_texts_best_first_and_what_was_dropped(askew):
     found = askew(f"reformulate --query '{QUERY}' --method reduce --json").json
-    scores = [one["same"] * one["natural"] for one in found["reformulations"]]
+    scores = [one["same"] * one["fluent"] for one in found["reformulations"]]
     assert found["query"] == QUERY
     assert scores == sorted(scores, reverse=True)
     assert isinstance(found["dropped"], dict)
@@ -50,7 +50,12 @@ def test_what_cannot_be_is_one_line(askew, arguments, message):
 
 
 def texts(query, *suggestions, count=5):
-    return [one.text for one in best_of(query, [Suggestion(*one) for one in suggestions], count)]
+    return [
+        one.text
+        for one in best_suggestions(
+            query, [Suggestion(text, same, 1.0, fluent) for text, same, fluent in suggestions], count
+        )
+    ]
 
 
 def test_reformulations_are_ranked_by_the_product_of_both_probabilities():
@@ -82,7 +87,7 @@ def test_the_file_has_kind_and_probabilities_of_judged_reformulations_best_first
     )
     askew(f"{command} --set equivalence.same=0 --set equivalence.natural=0 --out judged.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "judged.jsonl").read_text().splitlines()]
-    products = [one["p_same"] * one["p_natural"] for one in rows]
+    products = [one["p_same"] * one["p_fluent"] for one in rows]
     assert len(rows) == 2 and all(0 < product < 1 for product in products)
     assert {one["kind"] for one in rows} == {None}
     askew(f"{command} --set equivalence.same=0 --set equivalence.natural=0 --count 1 --out best.jsonl")

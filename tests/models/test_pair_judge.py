@@ -132,9 +132,10 @@ def test_a_pair_longer_than_a_pass_is_judged_alone(judge, monkeypatch):
 def test_passes_of_different_lengths_that_are_computed_together_give_the_same(judge, monkeypatch):
     whole = judge.logits(QUERIES, TEXTS)
     monkeypatch.setattr(pair_judge, "_COLUMNS", 20)
-    passes, found = list(judge._passes(QUERIES, TEXTS)), np.zeros_like(whole)
+    passes, states = list(judge._passes(QUERIES, TEXTS)), np.zeros_like(judge.states(QUERIES, TEXTS))
     assert len({len(one.columns) for one in passes}) > 1
-    judge._judge(passes, found)  # as on a GPU
+    judge._judge(passes, states)  # as on a GPU
+    found = judge.logits_of(states)
     assert found == pytest.approx(whole, abs=1e-4)
 
 

@@ -43,7 +43,7 @@ def test_every_folder_of_an_adapter_has_a_description_and_a_card():
 
 def test_every_file_of_weights_belongs_to_a_described_model():
     described = {(one.folder / file).resolve() for one in MODELS for file in one.facts["files"]}
-    weights = [*DATA.rglob("*.npz"), *DATA.rglob("*.safetensors"), DATA / "equivalence-light.json"]
+    weights = [*DATA.rglob("*.npz"), *DATA.rglob("*.safetensors"), *DATA.glob("equivalence-*t.json")]
     assert set(weights) <= described
 
 
@@ -300,6 +300,7 @@ LOADS = {
     "mentions-light": load_light_mentions,
     "mentions-relevance": load_relevance,
     "equivalence-light": lambda: load_equivalence("light"),
+    "equivalence-fluent": lambda: load_equivalence("light"),
     "name-words": load_name_words,
 }
 

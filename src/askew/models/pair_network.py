@@ -60,18 +60,29 @@ class PairTokens:
 class PairJudge:
     """Two logits for each pair of a query and a reformulation."""
 
-    def __init__(self, network: Llama, tokenizer: Any, head: nn.Module) -> None:
+    def __init__(self, network: Llama, tokenizer: Any, head: Any) -> None:
         self._network, self._tokens, self._head = network, PairTokens(tokenizer), head.to(network.device).eval()
 
     def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float64]:
         """A row for each pair, a column for each output."""
+        return self.logits_of(self.states(originals, candidates))
+
+    def logits_of(self, states: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """The logits of pairs with these states."""
+        with torch.inference_mode():
+            found = self._head(torch.from_numpy(states).to(self._network.device))
+        logits: npt.NDArray[np.float64] = found.double().cpu().numpy()
+        return logits
+
+    def states(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The state after the last token of each pair, which the head reads."""
         count_model_calls(len(originals))
-        logits = np.zeros((len(originals), len(OUTPUTS)))
+        states = np.zeros((len(originals), self._head[1].in_features), np.float32)
         at_once = _PASSES_ON_GPU if self._network.device.type == "cuda" else 1
         passes = self._passes(originals, candidates)
         while some := list(islice(passes, at_once)):
-            self._judge(some, logits)
-        return logits
+            self._judge(some, states)
+        return states
 
     def _passes(self, originals: Sequence[str], candidates: Sequence[str]) -> Iterator[_Pass]:
         """The pairs, divided into passes; pairs of the same query are adjacent."""
@@ -96,7 +107,7 @@ class PairJudge:
         if current.columns:
             yield current
 
-    def _judge(self, passes: Sequence[_Pass], logits: npt.NDArray[np.float64]) -> None:
+    def _judge(self, passes: Sequence[_Pass], found: npt.NDArray[np.float32]) -> None:
         device, width = self._network.device, max(len(judged.columns) for judged in passes)
         padded = [[*judged.columns, *[_PADDING] * (width - len(judged.columns))] for judged in passes]
         tokens, positions, group, text = torch.tensor(padded, device=device).unbind(-1)
@@ -109,7 +120,7 @@ class PairJudge:
             memory = self._network.memory(len(passes), width)
             states = self._network.states(tokens, positions, mask, memory)
             for at, judged in enumerate(passes):
-                logits[judged.rows] = self._head(states[at, judged.last].float()).double().cpu().numpy()
+                found[judged.rows] = states[at, judged.last].float().cpu().numpy()
 
 
 class _Pass:

@@ -108,7 +108,7 @@ class Reformulator:
         self.tally: Tally | None = None
 
     def reformulate(self, queries: object, ranker: Ranker | None = None) -> pl.DataFrame:
-        """Candidates of each query: query_id, variant_id, text, method, settings, doc_id, kind, p_same, p_natural.
+        """Candidates of each query, a row for each: its text, method, settings, document, kind and probabilities.
 
         ``ranker`` is a BM25 ranker with an index, for methods that read passages or statistics of a collection.
         """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,7 @@ SCHEMA = {
     "kind": pl.String,
     "p_same": pl.Float64,
     "p_natural": pl.Float64,
+    "p_fluent": pl.Float64,
 }
 BEYOND = "beyond count"
 
@@ -94,15 +95,14 @@ class IndexStatistics:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A candidate of the method ``number`` for the query of a row, with its probabilities and why it is dropped."""
+    """A candidate of the method ``number`` for the query of a row, with its scores and why it is dropped."""
 
     row: int
     number: int
     text: str
     doc_id: str | None
     kind: str | None
-    same: float | None = None
-    natural: float | None = None
+    scores: Mapping[str, float] | None = None
     reason: str | None = None
 
 
@@ -206,7 +206,7 @@ def _kept(
         pairs = [batch.texts[one.row] for one in found], [one.text for one in found]
         if isinstance(check, JudgingFilter):
             for one, scores in zip(found, check.score(*pairs), strict=True):
-                one.same, one.natural, one.reason = scores["same"], scores["natural"], check.reason(scores)
+                one.scores, one.reason = scores, check.reason(scores)
         else:
             for one, reason in zip(found, check.check(*pairs, [one.row for one in found]), strict=True):
                 one.reason = reason
@@ -218,17 +218,16 @@ def _kept(
     rows = []
     for (row, number), some in groupby(found, key=attrgetter("row", "number")):
         name, query_id, group = made[number][0].method, batch.query_ids[row], list(some)
-        if group[0].same is not None:
-            best = best_of(batch.texts[row], group, count or len(group))
+        if worths := [worth(one.scores) for one in group if one.scores is not None]:
+            best = best_of(batch.texts[row], [one.text for one in group], worths, count or len(group))
             tallies[number].rejected += Counter({BEYOND: len(group) - len(best)})
-            group = list(best)
+            group = [group[place] for place in best]
         tallies[number].queries += 1
         tallies[number].kept += len(group)
-        rows += [
-            (query_id, f"{query_id}:{name}.{place}", one.text, name, settings[number], one.doc_id, one.kind, one.same,
-             one.natural)
-            for place, one in enumerate(group, start=1)
-        ]  # fmt: skip
+        for place, one in enumerate(group, start=1):
+            judged = [(one.scores or {}).get(name) for name in ("same", "natural", "fluent")]
+            variant = f"{query_id}:{name}.{place}"
+            rows.append((query_id, variant, one.text, name, settings[number], one.doc_id, one.kind, *judged))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
@@ -316,11 +315,12 @@ FEWER = (
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A reformulation with its kind, and the probabilities that it has the same intent and that a person types it."""
+    """A reformulation with its kind and the probabilities of the filter equivalence."""
 
     text: str
     same: float
     natural: float
+    fluent: float
     kind: str | None = None
 
 
@@ -357,49 +357,40 @@ def suggest(
         )
     filters = [make_filter({"filter": "rules"}), EquivalenceFilter()]
     table, (tally,) = reformulate(pa.table({"query_id": ["query"], "text": [query]}), [writer], filters, count=count)
-    columns = (table[name].to_list() for name in ("text", "p_same", "p_natural", "kind"))
+    columns = (table[name].to_list() for name in ("text", "p_same", "p_natural", "p_fluent", "kind"))
     kept = tuple(Suggestion(*row) for row in zip(*columns, strict=True))
     notes = () if method or name == defaults.METHODS[0] else (FEWER,)
     return Suggestions(query, kept, tally.rejected, notes)
 
 
-class Judged(Protocol):
-    """A text with its probabilities."""
-
-    @property
-    def text(self) -> str:
-        """The text of a reformulation."""
-
-    @property
-    def same(self) -> Any:
-        """The probability that it has the meaning of the query."""
-
-    @property
-    def natural(self) -> Any:
-        """The probability that a person types it."""
-
-
-J = TypeVar("J", bound=Judged)
-
-
-def best_of(query: str, texts: Sequence[J], count: int) -> tuple[J, ...]:
-    """The best texts by same x natural, best first.
+def best_of(query: str, texts: Sequence[str], worths: Sequence[float], count: int) -> list[int]:
+    """The places of the best texts, best first.
 
     A text with the content words of the query, or of a better text, differs in frame words only ("what is", "which"):
-    its product counts half. Of texts with the same words in any order only the best one is kept.
+    its worth is halved. Of texts with the same words in any order only the best one is kept.
     """
-    seen, words, valued = {_content(query)}, set[tuple[str, ...]](), list[tuple[float, J]]()
-    for one in sorted(texts, key=lambda one: -one.same * one.natural):
-        key, all_words = _content(one.text), tuple(sorted(plain_words(one.text)))
+    seen, words, valued = {_content(query)}, set[tuple[str, ...]](), list[tuple[float, int]]()
+    for place in sorted(range(len(texts)), key=lambda place: -worths[place]):
+        key, all_words = _content(texts[place]), tuple(sorted(plain_words(texts[place])))
         if all_words not in words:
-            valued.append((one.same * one.natural * (REPEATED if key in seen else 1.0), one))
+            valued.append((worths[place] * (_REPEATED if key in seen else 1.0), place))
         seen.add(key)
         words.add(all_words)
-    valued.sort(key=lambda pair: -pair[0])
-    return tuple(one for _, one in valued[:count])
+    return [place for _, place in sorted(valued, key=lambda pair: -pair[0])[:count]]
 
 
-REPEATED = 0.5
+_REPEATED = 0.5
+
+
+def best_suggestions(query: str, suggestions: Sequence[Suggestion], count: int) -> list[Suggestion]:
+    """The best suggestions of a query."""
+    worths = [worth(vars(one)) for one in suggestions]
+    return [suggestions[place] for place in best_of(query, [one.text for one in suggestions], worths, count)]
+
+
+def worth(scores: Mapping[str, float]) -> float:
+    """The probability that a reformulation has the meaning of the query and is fluent."""
+    return scores["same"] * scores.get("fluent", scores["natural"])
 
 
 def _content(text: str) -> frozenset[str]:

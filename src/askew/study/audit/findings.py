@@ -26,7 +26,14 @@ from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import comparable, key_of
 from askew.measures.resolver import class_probabilities, default_resolver, open_resolver
 from askew.rewrite.equivalence import EquivalenceFilter, chosen_model
-from askew.rewrite.reformulate import Suggestion, best_of, default_methods, make_filter, make_reformulator, reformulate
+from askew.rewrite.reformulate import (
+    Suggestion,
+    best_suggestions,
+    default_methods,
+    make_filter,
+    make_reformulator,
+    reformulate,
+)
 from askew.search.rerank import reorder
 from askew.study.audit.engine import AuditedEngine, AuditedRun, AuditMeasures, Progress, of_query, toward
 from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Reranking, Tried, WorstQuery
@@ -211,11 +218,11 @@ class Reformulating:
                 dropped[reason] += 1
             elif (query, text) not in made_by:
                 made_by[query, text] = method
-                kept[query].append(Suggestion(text, score["same"], score["natural"]))
+                kept[query].append(Suggestion(text, score["same"], score["natural"], score["fluent"]))
         chosen = {
             f"{place}.{number}": (one, query, made_by[query, one.text])
             for place, (query, text) in enumerate(queries.items())
-            for number, one in enumerate(best_of(text, kept[query], self._settings.tries))
+            for number, one in enumerate(best_suggestions(text, kept[query], self._settings.tries))
         }
         return chosen, dropped
 

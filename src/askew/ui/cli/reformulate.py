@@ -99,7 +99,8 @@ def _one_query(
         say_json({"query": query, "reformulations": [vars(one) for one in found.kept], "dropped": found.rejected})
         return
     print_records([
-        {"reformulation": one.text, "kind": one.kind or "", "same": f"{one.same:.2f}", "natural": f"{one.natural:.2f}"}
+        {"reformulation": one.text, "kind": one.kind or "",
+         **{name: f"{vars(one)[name]:.2f}" for name in ("same", "natural", "fluent")}}
         for one in found.kept
     ])  # fmt: skip
     note([f"{found.rejected.total()} more were dropped: {reasons(found.rejected)}"] if found.rejected else [])
