@@ -9,7 +9,7 @@ import askew
 
 ROOT = Path(__file__).parent.parent
 CEILINGS = {
-    "lines of src": 65_000,
+    "lines of src": 65_500,
     "files of src": 290,
     "public names": 80,
     "words of docs": 50_000,
