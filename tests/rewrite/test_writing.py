@@ -61,6 +61,15 @@ def test_a_model_that_always_says_the_same_comes_to_an_end(tiny_t5):
     assert sum(found.rejected.values()) >= 39
 
 
+def test_more_texts_are_sampled_if_more_candidates_are_wanted(tiny_t5):
+    asked = QueryBatch(("q",), ("is she",), ((Passage("p", "nurse", 1.0),),))
+    for count in (2, 15):
+        reformulator = made(tiny_t5, count=count)
+        reformulator._sampling = Sampling(4, 1, 1, 1.0, 1.0)  # always the same text, so the set is never complete
+        found = reformulator.reformulate(asked)
+        assert len(found) + sum(found.rejected.values()) == 10 * count + (not len(found))
+
+
 def test_fewshot_and_docquery_keep_the_contract_with_any_causal_model(tiny_causal):
     check_reformulator(FewShotReformulator(model=tiny_causal, count=3, max_new_tokens=6))
     check_reformulator(made(tiny_causal))

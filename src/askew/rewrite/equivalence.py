@@ -342,7 +342,7 @@ def load_judge(model: str, adapter: str | None = None, device: str | None = None
 @cache
 def read_fluent() -> dict[str, Any]:
     """The weights of the regressions for *fluent*, of phrases and of the states of the shipped adapter."""
-    return dict(json.loads(FLUENT.read_text(encoding="utf-8")))
+    return dict(parse_json(FLUENT.read_bytes()))
 
 
 def phrases(original: str, candidate: str) -> set[str]:

@@ -229,8 +229,8 @@ class DocQueryReformulator:
     ``preset`` selects the sampling parameters (doctttttquery or refairmulate). ``prefix`` is put before each passage,
     which some checkpoints need. ``passages`` is the number of top-ranked passages that are read. With ``context`` the
     user and the time are put before the passage, as in the training of RePair's models ("USER: passage"). ``adapter``
-    is the folder of an adapter for a causal model, made by ``askew train generator``. Without ``device``, the GPU is
-    used if there is one.
+    is the folder of an adapter for a causal model, made by ``askew train generator``. ``attempts`` is the maximum number
+    of texts sampled for a query, by default ten times ``count``. Without ``device``, the GPU is used if there is one.
     """
 
     method = "docquery"
@@ -239,11 +239,11 @@ class DocQueryReformulator:
     def __init__(
         self, model: str = DEFAULT, revision: str | None = None, count: Count = 10, passages: Count = 10,
         preset: Annotated[str, OneOf(tuple(PRESETS))] = "doctttttquery", prefix: str = "", per_call: Count = 5,
-        attempts: Count = 100, seed: int = 7,
+        attempts: Count | None = None, seed: int = 7,
         device: str | None = None, context: bool = False, adapter: str | None = None,
     ) -> None:  # fmt: skip
         self._sampling, randomize = PRESETS[preset]
-        self._how = Drawing(count, per_call, attempts, seed, randomize)
+        self._how = Drawing(count, per_call, attempts or 10 * count, seed, randomize)
         self._model, self._revision, self._device, self._adapter = model, revision, device, adapter
         self._passages, self._prefix, self._preset, self._context = passages, prefix, preset, context
 
