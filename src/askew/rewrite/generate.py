@@ -229,8 +229,8 @@ class DocQueryReformulator:
     ``preset`` selects the sampling parameters (doctttttquery or refairmulate). ``prefix`` is put before each passage,
     which some checkpoints need. ``passages`` is the number of top-ranked passages that are read. With ``context`` the
     user and the time are put before the passage, as in the training of RePair's models ("USER: passage"). ``adapter``
-    is the folder of an adapter for a causal model, made by ``askew train generator``. ``attempts`` is the most texts that
-    are sampled for a query, by default ten times ``count``. Without ``device``, the GPU is used if there is one.
+    is the folder of an adapter for a causal model, made by ``askew train generator``. At most ``attempts`` texts are
+    sampled for a query, by default ten times ``count``. Without ``device``, the GPU is used if there is one.
     """
 
     method = "docquery"
