@@ -79,15 +79,8 @@ def _as_ir_measure(name: str) -> Any:
     }
     supported["cutoff"] = ParamInfo(dtype=int, required=False, desc="ranking cutoff")
     supported["docs"] = ParamInfo(dtype=str, default=None, desc="the path of the file or folder of the documents")
-    facts = {
-        "__name__": name,
-        "NAME": name,
-        "PRETTY_NAME": name,
-        "SHORT_DESC": family.about,
-        "SUPPORTED_PARAMS": supported,
-        "__doc__": family.about,
-    }
-    return type(name, (_Lean,), facts)()
+    facts = {"NAME": name, "PRETTY_NAME": name, "SHORT_DESC": family.about, "SUPPORTED_PARAMS": supported}
+    return type(name, (_Lean,), {**facts, "__doc__": family.about})()
 
 
 # ir_measures passes measures on as a set. Numbering the measures restores their requested order in tables.
@@ -150,7 +143,13 @@ def measures(
     """
     named = requested if isinstance(requested, Mapping) else {text: text for text in measure_texts(requested) or ()}
     counted = None if groups is None else Groups.of(groups)
-    texts = [_single(name, measure_texts(one) or []) for name, one in named.items()]
+    texts = []
+    for name, measured in named.items():
+        several = measure_texts(measured) or []
+        if len(several) != 1:
+            message = f"measure {name!r}: expected one measure, found {len(several)}"
+            raise ConfigError(message, code="several", name=name)
+        texts += several
     for one in Catalogue(groups=counted).complete(texts):
         if one.judged:
             raise ConfigError(
@@ -158,12 +157,6 @@ def measures(
             )
     given = _Input(open_collection(docs), counted, undefined, settings)
     return [_BoundMeasure(name, text, given) for name, text in zip(named, texts, strict=True)]
-
-
-def _single(name: str, texts: Sequence[str]) -> str:
-    if len(texts) != 1:
-        raise ConfigError(f"measure {name!r}: expected one measure, found {len(texts)}", code="several", name=name)
-    return texts[0]
 
 
 class _Evaluator(providers.Evaluator):  # type: ignore[misc]
@@ -179,7 +172,17 @@ class _Evaluator(providers.Evaluator):  # type: ignore[misc]
             else:
                 by_docs.setdefault(asked["docs"], []).append(asked)
         for docs, asked in by_docs.items():
-            yield from _score(table, docs if docs is not None else _default_documents(), asked)
+            if docs is None and "default" not in _documents:
+                do = "call askew.irm.use_documents(docs) first, or give ⟨docs⟩..."
+                raise DataError(f"measures of lean need the document texts: {do}")
+            by_text = {}
+            for one in asked:
+                found = as_measure(one)
+                by_text[found.with_params({key: value for key, value in found.params if key != "docs"}).text] = one
+            documents = _documents["default"] if docs is None else docs
+            for text, values in _values(table, documents, list(by_text)).items():
+                known = {query: value for query, value in values.items() if not math.isnan(value)}
+                yield from (ir_measures.Metric(query, by_text[text], value) for query, value in known.items())
         for given, several in bound.items():
             yield from _score_judged(table, given, several, sorted(self.qrel_qids))
 
@@ -207,33 +210,12 @@ def _score_judged(
             yield ir_measures.Metric(query_id=query, measure=one, value=filled)
 
 
-def _default_documents() -> object:
-    if "default" not in _documents:
-        raise DataError(
-            "measures of lean need the document texts: call askew.irm.use_documents(docs) first, or give ⟨docs⟩..."
-        )
-    return _documents["default"]
-
-
-def _score(run: dict[str, dict[str, float]], docs: object, asked: Iterable[Any]) -> Iterator[Any]:
-    by_text = {_text(one): one for one in asked}
-    for text, values in _values(run, docs, list(by_text)).items():
-        for query, value in values.items():
-            if not math.isnan(value):
-                yield ir_measures.Metric(query_id=query, measure=by_text[text], value=value)
-
-
 def _values(
     run: dict[str, dict[str, float]], docs: object, texts: list[str], **settings: Any
 ) -> dict[str, dict[str, float]]:
     """The value of each measure for each query of a run; NaN if it is not defined."""
     (scores,) = measure({"run": run}, docs, measures=texts, **settings).runs
     return {text: dict(zip(scores.query_ids, scores.values[text].tolist(), strict=True)) for text in texts}
-
-
-def _text(asked: Any) -> str:
-    found = as_measure(asked)
-    return found.with_params({key: value for key, value in found.params if key != "docs"}).text
 
 
 class _Provider(providers.Provider):  # type: ignore[misc]

@@ -101,14 +101,10 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         if not len(queries):
             return queries
         made = self.reformulator.reformulate(_as_queries(queries), self.ranker)
-        return self._first(queries, made) if self.candidates == "first" else self._all(queries, made)
-
-    def _first(self, queries: Frame, made: pl.DataFrame) -> Frame:
-        chosen = dict(made.unique("query_id", keep="first").select("query_id", "text").iter_rows())
-        texts = [chosen.get(qid, text) for qid, text in zip(queries["qid"], queries["query"], strict=True)]
-        return queries.assign(query=texts)
-
-    def _all(self, queries: Frame, made: pl.DataFrame) -> Frame:
+        if self.candidates == "first":
+            chosen = dict(made.unique("query_id", keep="first").select("query_id", "text").iter_rows())
+            texts = [chosen.get(qid, text) for qid, text in zip(queries["qid"], queries["query"], strict=True)]
+            return queries.assign(query=texts)
         originals = pl.DataFrame({"qid_0": queries["qid"].tolist(), "qid": queries["qid"].tolist()})
         originals = originals.with_columns(query=pl.Series(queries["query"].tolist(), dtype=pl.String))
         others = made.select(qid_0="query_id", qid="variant_id", query="text")

@@ -20,7 +20,6 @@ from askew.report.charts import (
     WIDTH,
     About,
     Heading,
-    Interval,
     Line,
     Plot,
     Points,
@@ -39,6 +38,7 @@ from askew.report.charts import (
     tick_text,
 )
 from askew.report.page import CSS, check_formats, picture_file
+from askew.report.table import Estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 ABOUT = About("toy", "A <toy>", 'What "it" shows & more')
@@ -149,7 +149,7 @@ def test_a_line_with_more_x_than_y_is_refused():
 
 
 def test_intervals_are_drawn_around_their_dots_and_empty_places_stay_empty():
-    series = {"one": [Interval(0.0, -50.0, 50.0), None], "two": [Interval(100.0), Interval(-100.0, -100.0, 0.0)]}
+    series = {"one": [Estimate(0.0, -50.0, 50.0), None], "two": [Estimate(100.0), Estimate(-100.0, -100.0, 0.0)]}
     svg = read(dots(ABOUT, ["RR", "<AP>"], series, "change"))
     left, right = text_width("<AP>") + 10, WIDTH - text_width("100") / 2 - 2
     middle = (left + right) / 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA, check_file
+from askew.core.folders import new_folder
 from askew.core.tables import DOCUMENTS, JUDGEMENTS, conform
 from askew.data.documents import documents_at, read_document_files
 from askew.data.files import Meter, listing
@@ -160,17 +160,14 @@ class Collection:
         out = Path(folder)
         if out.is_dir():
             return out
-        writing = out.with_name(f".{out.name}.writing")
-        shutil.rmtree(writing, ignore_errors=True)
-        writing.mkdir(parents=True)
-        with pq.ParquetWriter(writing / "docs.parquet", DOCUMENTS) as documents:
-            for batch in self.documents():
-                documents.write_table(conform(batch, DOCUMENTS, self.id))
-        if self.has_queries:
-            pq.write_table(self.queries, writing / "queries.parquet")
-        if self.has_judgements:
-            pq.write_table(self.judgements, writing / "qrels.parquet")
-        writing.replace(out)
+        with new_folder(out) as writing:
+            with pq.ParquetWriter(writing / "docs.parquet", DOCUMENTS) as documents:
+                for batch in self.documents():
+                    documents.write_table(conform(batch, DOCUMENTS, self.id))
+            if self.has_queries:
+                pq.write_table(self.queries, writing / "queries.parquet")
+            if self.has_judgements:
+                pq.write_table(self.judgements, writing / "qrels.parquet")
         return out
 
     def _no(self, what: str) -> DataError:
@@ -199,7 +196,14 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
         opened = replace(_from_folder(_FOLDER, named, None), id="demo")
     elif isinstance(source, str) and source.startswith(_IRDS):
         _refuse_split(source, split, "in ir_datasets, the split is part of the id, as in irds:beir/nfcorpus/test")
-        opened = _from_irds(source.removeprefix(_IRDS), named)
+        dataset = source.removeprefix(_IRDS)
+        has_queries, has_judgements = irds_parts(dataset, named)
+        subsets = irds_subsets(dataset)
+        opened = Collection(
+            source, partial(irds_documents, dataset), partial(irds_queries, dataset) if has_queries else None,
+            partial(irds_judgements, dataset) if has_judgements else None, fields=named,
+            hint=f"use one of its subsets: {listing(subsets)}" if subsets else "",
+        )  # fmt: skip
     else:
         opened = _from_path(source, named, split)
     name = os.fspath(source)
@@ -248,19 +252,6 @@ def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Co
     judgements = layout.read_judgements if layout.judgements else None
     return Collection(
         str(folder), read, queries, judgements, layout.documents, fields, hint, layout.titled, layout.note
-    )
-
-
-def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
-    has_queries, has_judgements = irds_parts(dataset_id, fields)
-    subsets = irds_subsets(dataset_id)
-    return Collection(
-        f"{_IRDS}{dataset_id}",
-        partial(irds_documents, dataset_id),
-        partial(irds_queries, dataset_id) if has_queries else None,
-        partial(irds_judgements, dataset_id) if has_judgements else None,
-        fields=fields,
-        hint=f"use one of its subsets: {listing(subsets)}" if subsets else "",
     )
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from askew.core.errors import DataError, place
-from askew.data.files import WHITE, listing, no_value, numbered
+from askew.data.files import WHITE, listing, no_value, numbered, reason
 
 # Open Parquet files, and convert their columns to ids and texts or raise an error.
 
@@ -32,8 +32,7 @@ def readable(otherwise: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged column name
-        first = next(iter(str(error).splitlines()), "no reason given")
-        raise DataError(f"{otherwise} ({first}); fetch or write it again", code="damaged") from None
+        raise DataError(f"{otherwise} ({reason(error)}); fetch or write it again", code="damaged") from None
 
 
 @contextmanager

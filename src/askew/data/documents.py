@@ -76,7 +76,15 @@ def read_document_files(
     """
     any_document = False
     for file in files:
-        for ids, texts in _read_file(file, fields, published, meter, titled):
+        form = ENDINGS.get(suffix_of(file), "tsv")
+        if form == "tsv" and fields:
+            problem = "a TSV file has no named fields; ⟨fields⟩ is for JSON Lines and Parquet"
+            raise ConfigError(f"documents {file}: {problem}")
+        if form == "tsv":
+            batches = _read_published(file, meter) if published else _read_tsv(file, meter)
+        else:
+            batches = (_read_parquet if form == "parquet" else _read_jsonl)(file, fields, meter, titled)
+        for ids, texts in batches:
             any_document = True
             yield as_documents(ids, texts)
         meter.next_file()
@@ -107,15 +115,6 @@ _Columns: TypeAlias = tuple[Any, Any]
 def as_documents(ids: Any, texts: Any) -> pa.Table:
     """Convert ids and texts that have been checked to a table."""
     return pa.table({"doc_id": ids, "text": texts}, schema=DOCUMENTS)
-
-
-def _read_file(path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool) -> Iterator[_Columns]:
-    form = ENDINGS.get(suffix_of(path), "tsv")
-    if form != "tsv":
-        return (_read_parquet if form == "parquet" else _read_jsonl)(path, fields, meter, titled)
-    if fields:
-        raise ConfigError(f"documents {path}: a TSV file has no named fields; ⟨fields⟩ is for JSON Lines and Parquet")
-    return _read_published(path, meter) if published else _read_tsv(path, meter)
 
 
 def _read_tsv(path: Path, meter: Meter) -> Iterator[_Columns]:

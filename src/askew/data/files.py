@@ -91,13 +91,14 @@ def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> I
     return _whole_lines(blocks(path, size, meter), path)
 
 
-def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tuple[int, str]]:
+def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK, data: bytes | None = None) -> Iterator[tuple[int, str]]:
     """Blocks of whole lines as text, each with the number of its first line.
 
-    The file is UTF-8, with or without a byte-order mark. Line ends become line feeds.
+    The file is UTF-8, with or without a byte-order mark. Line ends become line feeds. ``data`` is the content of the
+    file if it was sent; then ``path`` is only its name in messages.
     """
-    raw_blocks = _line_feeds(blocks(check_file(path, what), size))
-    for line, block in _whole_lines(raw_blocks, path):
+    raw_blocks = blocks(check_file(path, what), size) if data is None else iter([data.removeprefix(_BOM)])
+    for line, block in _whole_lines(_line_feeds(raw_blocks), path):
         yield line, decode_block(path, line, block)
 
 
@@ -232,6 +233,12 @@ def no_value(path: Path, line: int, name: str) -> DataError:
     """The error for a missing value."""
     message = f"{place(path, line)}: the column {name} has no value; every line needs one"
     return DataError(message, code="no-value", line=line, column=name)
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, on one line: what the system says, or the first line of what a library says."""
+    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return str(said).splitlines()[0][:200]
 
 
 def shown(value: object) -> str:

@@ -38,8 +38,13 @@ class QrelsFile:
     notes: list[str] = field(default_factory=list)
 
 
-def read_judgements(path: Path) -> QrelsFile:
-    """Read judgements. Malformed lines and contradictory judgements are errors."""
+def read_judgements(path: Path, data: bytes | None = None) -> QrelsFile:
+    """Read judgements. Malformed lines and contradictory judgements are errors.
+
+    ``data`` are the lines of judgements that were sent; then ``path`` is only their name in messages.
+    """
+    if data is not None:
+        return _checked(_columns(text_blocks(path, "judgements", data=data), path), path)
     check_file(path, "judgements")
     if suffix_of(path) == ".parquet":
         names = _table_names(parquet_names(path, "judgements"), path)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
 from askew.data.documents import as_documents, documents_of, json_document
-from askew.data.files import WHITE, shown
+from askew.data.files import WHITE, reason, shown
 from askew.data.judgements import QrelsFile, judgements_of
 from askew.data.queries import queries_of, query_rows
 from askew.data.runs import Run, run_of
@@ -128,7 +128,7 @@ def _as_table(thing: object, what: str, expected: str = _TABLES) -> pa.Table:
         table = thing.to_arrow() if isinstance(thing, pl.DataFrame) else pa.table(thing)
     except (pa.ArrowException, ValueError, TypeError) as error:
         # Mixed types in a column, two columns of the same name, or a single column in place of a table.
-        raise DataError(f"{what}: {type(thing).__name__} is not a table of plain columns ({_reason(error)})") from None
+        raise DataError(f"{what}: {type(thing).__name__} is not a table of plain columns ({reason(error)})") from None
     twice = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{what}: the column {twice} occurs more than once; rename or remove one")
@@ -174,8 +174,4 @@ def _table(columns: Mapping[str, list[Any]], what: str) -> pa.Table:
     try:
         return pa.table(dict(columns))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise DataError(f"{what}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(f"{what}: {reason(error)}") from None

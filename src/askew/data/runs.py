@@ -279,19 +279,28 @@ class Run:
         return f"Run({self.name!r}, {len(self.query_ids):,} queries, {self.lines.height:,} lines)"
 
 
-def read_run(path: Path, form: str = defaults.RUN_FORMAT, published: bool = False, name: str | None = None) -> Run:
-    """Read a run. ``published`` follows the published bias scripts: see ``docs/measures.md``."""
-    check_file(path, "run")
+def read_run(
+    path: Path, form: str = defaults.RUN_FORMAT, published: bool = False, name: str | None = None,
+    data: bytes | None = None,
+) -> Run:  # fmt: skip
+    """Read a run. ``published`` follows the published bias scripts: see ``docs/measures.md``.
+
+    ``data`` are the lines of a run that was sent; then ``path`` is only its name in messages.
+    """
+    if data is None:
+        check_file(path, "run")
     name = name or path.name
     if form not in FORMATS:
         raise ConfigError(f"run format {form!r}: expected one of {', '.join(FORMATS)}", code="unknown-format")
-    if form == "auto":
+    if data is not None:
+        form = "lines"
+    elif form == "auto":
         form = _ENDINGS.get(suffix_of(path), "lines")
     if form == "parquet":
         names = _find_names(parquet_names(path, "run"), path)
         run = Run(name, read_table(parquet_table(path, "run", list(names[:3])), path))
     else:
-        blocks = text_blocks(path, "run")
+        blocks = text_blocks(path, "run", data=data)
         if published:
             run = _read_published(blocks, path, name)
         else:

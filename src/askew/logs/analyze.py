@@ -82,9 +82,7 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
 
 _SAMPLE = LOG_DATA / "sample"
 FEW, HIDDEN, NO_TOPIC = "(few users)", "(not shown)", "(none)"
-_COUNTED = (
-    "rows read", "rows", "users", "sessions", "searches", "pairs", "specializing", "for_group", "out_of_order"
-)  # fmt: skip
+_COUNTED = ("rows read", "rows", "users", "sessions", "searches", "pairs", "specializing", "for_group", "out_of_order")
 _SHOWN_QUERIES = 100
 _CANDIDATES = 200
 
@@ -109,9 +107,8 @@ def logs(
     options = settings or LogSettings()
     chosen = Groups.of(options.groups if groups is None else groups)
     options = replace(options, format=format or options.format, groups=chosen)
-    decisions = (
-        association.read_review(options.review) if options.review is not None and options.review.exists() else []
-    )
+    reviewed = options.review is not None and options.review.exists()
+    decisions = association.read_review(options.review) if options.review is not None and reviewed else []
     lexicon = association.grown(_words(chosen), decisions)
     privacy = Privacy(options.min_users, speculation()[1] <= set(lexicon.groups))
     sources = log_sources(log, options.format, options.columns)
@@ -123,7 +120,16 @@ def logs(
     how = Walk(vocabulary, round(options.gap * 60_000), source, options.review is not None, options.topics != NONE)
     count = _counter(options, chosen, lexicon)
     totals = read_log(sources, how, count=count, threads=options.threads, folder=options.folder, progress=progress)
-    hidden = _hide_topics(totals, privacy)
+    # Hide topics of the log's own column that few users have or that contain a person's name, and count them.
+    topics = pl.Series([canonical(topic) for topic in totals.topic_users], dtype=pl.String)
+    reasons = privacy.reasons(topics, pl.Series(list(totals.topic_users.values()), dtype=pl.Int64))
+    why = {topic: reason for topic, reason in zip(totals.topic_users, reasons.to_list(), strict=True) if reason}
+    renamed = {"": NO_TOPIC, **{topic: FEW if reason == RARE else HIDDEN for topic, reason in why.items()}}
+    for old, new in renamed.items():
+        if old in totals.topics:
+            totals.topics[new] += totals.topics.pop(old)
+    if "topic" in totals.events.columns:
+        totals.events = totals.events.with_columns(pl.col("topic").replace(renamed))
     report = LogReport(
         settings={
             "format": "table" if sources[0].where == MEMORY else options.format, "lexicon": lexicon.id,
@@ -139,9 +145,16 @@ def logs(
         tables={},
         notes=_notes(totals, sources, privacy),
     )  # fmt: skip
-    withheld = [hidden, *_fill(report, totals, options, privacy, vocabulary, vectors)]
+    withheld = [privacy.counted(reasons, "topics"), *_fill(report, totals, options, privacy, vocabulary, vectors)]
     if options.review is not None:
-        withheld.append(_discover(report, totals, lexicon, decisions, privacy))
+        counts = totals.templates.lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
+        scored = association.score_keyphrases(counts, association.seeds_of(lexicon))
+        users = totals.phrases.group_by("keyphrase").agg(pl.col("n", "users").sum())
+        scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
+        shown, hidden_phrases = privacy.shown(scored, ["keyphrase"], "keyphrases")
+        report.tables["keyphrases"] = shown.head(_CANDIDATES)
+        report.decisions = association.review_rows(shown, decisions)
+        withheld.append(hidden_phrases)
     report.tables["withheld"] = pl.concat(withheld)
     return report
 
@@ -169,11 +182,10 @@ def _vectors(settings: LogSettings, lexicon: Lexicon) -> association.Association
     if settings.vectors is None:
         return None
     pairs = association.load_pairs(settings.pairs)
-    missing = [group for group in pairs.groups if group not in lexicon.groups]
-    if missing:
+    if not set(pairs.groups) <= set(lexicon.groups):
         raise ConfigError(
-            f"⟨vectors⟩: the word pairs are for the group {missing[0]!r}, which the lexicon {lexicon.name!r} does not "
-            f"have; give word pairs for the groups {', '.join(lexicon.groups)} with ⟨pairs⟩",
+            f"⟨vectors⟩: the word pairs are for other groups than those of the lexicon {lexicon.name!r}; give word "
+            f"pairs for the groups {', '.join(lexicon.groups)} with ⟨pairs⟩",
             code="no-pairs",
             groups=lexicon.group_names,
         )
@@ -195,20 +207,6 @@ def _counter(settings: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.
     counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
     places = [counter.groups.index(group) for group in lexicon.group_names]
     return lambda texts: counter.count(texts).counts[:, places]
-
-
-def _hide_topics(counts: LogCounts, privacy: Privacy) -> pl.DataFrame:
-    """Hide topics of the log's own column that few users have or that contain a person's name; count them."""
-    plain = pl.Series([canonical(topic) for topic in counts.topic_users], dtype=pl.String)
-    reasons = privacy.reasons(plain, pl.Series(list(counts.topic_users.values()), dtype=pl.Int64))
-    named = zip(counts.topic_users, reasons.to_list(), strict=True)
-    renamed = {"": NO_TOPIC, **{topic: FEW if why == RARE else HIDDEN for topic, why in named if why is not None}}
-    for old, new in renamed.items():
-        if old in counts.topics:
-            counts.topics[new] += counts.topics.pop(old)
-    if "topic" in counts.events.columns:
-        counts.events = counts.events.with_columns(pl.col("topic").replace(renamed))
-    return privacy.counted(reasons, "topics")
 
 
 def _notes(counts: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
@@ -275,7 +273,7 @@ def _fill(
 
 def _fill_queries(
     report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: association.Association | None
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Fill the tables of single queries that enough users typed; return the number of withheld queries by reason."""
     groups = (*report.groups, SEVERAL)
     # Some queries speculate about a person only together with the added block: "is it male or" + "female".
@@ -302,17 +300,4 @@ def _fill_queries(
         f"association: {associated:,} of {table.height:,} original queries have at least one word with a word vector"
     )
     report.tables["association"] = association.correlation_table(table)
-    return withheld
-
-
-def _discover(
-    report: LogReport, totals: LogCounts, lexicon: Lexicon, decisions: list[association.Decision], privacy: Privacy
-) -> pl.DataFrame:  # fmt: skip
-    counts = totals.templates.lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
-    scored = association.score_keyphrases(counts, association.seeds_of(lexicon))
-    users = totals.phrases.group_by("keyphrase").agg(pl.col("n", "users").sum())
-    scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
-    shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
-    report.tables["keyphrases"] = shown.head(_CANDIDATES)
-    report.decisions = association.review_rows(shown, decisions)
     return withheld

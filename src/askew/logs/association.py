@@ -23,6 +23,7 @@ import polars as pl
 from askew.core.errors import DataError, place
 from askew.core.files import parse_toml
 from askew.core.lexicon import Lexicon
+from askew.data.files import reason
 from askew.logs.definition import LOG_DATA, canonical
 from askew.logs.numbers import spearman
 
@@ -44,18 +45,6 @@ class Decision:
     score: str = ""
     n: str = ""
     users: str = ""
-
-
-def part_counts(templates: pl.DataFrame) -> pl.DataFrame:
-    """The number of reformulations per template and keyphrase in one part of a log."""
-    return templates.group_by("template", "keyphrase").agg(n=pl.len().cast(pl.Int64))
-
-
-def phrase_users(templates: pl.DataFrame) -> pl.DataFrame:
-    """How often and by how many users each keyphrase was added in one part of a log. No user is in two parts."""
-    return templates.group_by("keyphrase").agg(
-        n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
-    )
 
 
 def score_keyphrases(counts: pl.LazyFrame, seed: Iterable[str]) -> pl.DataFrame:
@@ -91,7 +80,7 @@ def read_review(path: Path) -> list[Decision]:
     except UnicodeDecodeError:
         raise DataError(f"review {path}: expected UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
-        raise DataError(f"review {path}: the file cannot be read ({error.strerror or error})") from None
+        raise DataError(f"review {path}: the file cannot be read ({reason(error)})") from None
     rows = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
     head = rows[0] if rows else []
     if not {"keyphrase", "decision"} <= set(head):
@@ -164,7 +153,7 @@ def load_pairs(path: Path | None = None) -> WordPairs:
         groups = tuple(map(str, data["groups"]))
         pairs = tuple((str(a), str(b)) for a, b in data["pairs"])
     except OSError as error:
-        raise DataError(f"pairs {where}: the file cannot be read ({error.strerror or error})") from None
+        raise DataError(f"pairs {where}: the file cannot be read ({reason(error)})") from None
     except (KeyError, TypeError, ValueError):
         raise DataError(f"pairs {where}: expected groups = ['a', 'b'] and pairs = [['x', 'y'], ...] in TOML") from None
     if len(groups) != 2 or not pairs:

@@ -101,7 +101,10 @@ class DelimitedLog:
     def parse(self, block: tuple[int, bytes], key: Any) -> LogBatch:
         """Parse a block of lines into rows. ``key`` is the secret key for hashing ids."""
         first, text = block
-        raw = _lines_of(text)
+        ended = text if text.endswith(b"\n") else text + b"\n"
+        offsets = np.concatenate([[0], np.flatnonzero(np.frombuffer(ended, np.uint8) == _LINE_FEED) + 1])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ended)]
+        raw = pl.Series(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
         lines = decoded(raw).str.head(-1)
         if b"\r" in text:
             lines = lines.str.strip_suffix("\r")
@@ -136,10 +139,3 @@ class DelimitedLog:
         batch = to_batch(fields.to_arrow(compat_level=pl.CompatLevel.oldest()), key, self.where, "line")
         rejected.merge(batch.rejected)
         return LogBatch(batch.table, len(raw) - blank.height, rejected)
-
-
-def _lines_of(text: bytes) -> pl.Series:
-    ended = text if text.endswith(b"\n") else text + b"\n"
-    offsets = np.concatenate([[0], np.flatnonzero(np.frombuffer(ended, np.uint8) == _LINE_FEED) + 1])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ended)]
-    return pl.Series(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))

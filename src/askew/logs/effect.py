@@ -75,16 +75,7 @@ CountMentions = Callable[[pa.Array], Any]
 _HOST = r"(?i)^(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:www\.)?([^/:?#\s]+\.[^/:?#\s]+)"
 _DIGITS = 12
 _SUMS = ("before", "after", "before_2", "after_2", "both", "events", "users")
-_PAGES = (
-    "results_before",
-    "results_after",
-    "texts_before",
-    "texts_after",
-    "doc_before",
-    "doc_after",
-    "rank_before",
-    "mask",
-)
+_PAGES = ("results_before", "results_after", "texts_before", "texts_after", "doc_before", "doc_after", "rank_before")
 
 
 def reduce_events(
@@ -101,7 +92,7 @@ def reduce_events(
     if count is not None and "texts_before" in frame.columns:
         frame = frame.with_columns(_mentions(frame, groups, count))
     sites = _site_sums(frame) if "results_before" in frame.columns else empty_sites()
-    return frame.drop([name for name in (*_PAGES, "event") if name in frame.columns]), sites
+    return frame.drop([*_PAGES, "mask", "event"], strict=False), sites
 
 
 def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
@@ -199,21 +190,18 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
     for row in frequent.sort("events", "site", descending=[True, False]).iter_rows(named=True):
         old, new = row["before"] / totals[0], row["after"] / totals[1]
         sizes = {"n": int(row["events"]), "users": int(row["users"]), "before": old, "after": new}
-        rows.append({"site": row["site"], **sizes, **_exposure_ratio(row, old, new).cells("ratio")})
+        estimate = Estimate(0.0 if old else math.nan, math.nan, math.nan, sizes["n"])
+        if old and new:
+            x, y, users = row["before"], row["after"], row["users"]
+            spread = row["after_2"] / y**2 + row["before_2"] / x**2 - 2 * row["both"] / (x * y)
+            variance = math.inf if users < 2 else max(spread, 0.0) * users / (users - 1)
+            estimate = ratio_of(new / old, variance, sizes["n"])
+        rows.append({"site": row["site"], **sizes, **estimate.cells("ratio")})
     values = ("before", "after", "ratio", "low", "high")
     schema = {"site": pl.String, "n": pl.Int64, "users": pl.Int64, **dict.fromkeys(values, pl.Float64)}
     # Sums depend on the order of users, which differs between runs. They agree to twelve digits.
     table = pl.DataFrame(rows, schema=schema).with_columns(pl.col(values).fill_nan(None).round_sig_figs(_DIGITS))
     return table.sort("ratio", "site", descending=[True, False], nulls_last=True)
-
-
-def _exposure_ratio(row: dict[str, Any], old: float, new: float) -> Estimate:
-    if not old or not new:
-        return Estimate(0.0 if old else math.nan, math.nan, math.nan, int(row["events"]))
-    x, y, users = row["before"], row["after"], row["users"]
-    spread = row["after_2"] / y**2 + row["before_2"] / x**2 - 2 * row["both"] / (x * y)
-    variance = math.inf if users < 2 else max(spread, 0.0) * users / (users - 1)
-    return ratio_of(new / old, variance, int(row["events"]))
 
 
 def click_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from askew.core.lexicon import load_lexicon
-from askew.core.ranking import Floats
 from askew.logs.definition import LOG_DATA, canonical
 from askew.measures.statistics.intervals import wilson
 
@@ -227,20 +226,15 @@ def spearman(x: Any, y: Any) -> Correlation:
         return Correlation(n, math.nan, math.nan, math.nan, math.nan)
     rho = float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
     if abs(rho) > 1 - _NEAR:
-        # Student's t would be infinite.
-        return Correlation(n, math.copysign(1.0, rho), math.nan, math.nan, _whole_agreement(a))
+        # Student's t would be infinite. p is the probability that a random order, with the same ties, agrees as much.
+        ties = sum(math.lgamma(count + 1) for count in np.unique(a, return_counts=True)[1].tolist())
+        orders = 2 if np.array_equal(np.sort(a), np.sort(n + 1 - a)) else 1
+        p = min(1.0, orders * math.exp(ties - math.lgamma(n + 1)))
+        return Correlation(n, math.copysign(1.0, rho), math.nan, math.nan, p)
     p = student_p(rho * math.sqrt((n - 2) / (1 - rho * rho)), n - 2)
     half = Z * math.sqrt((1 + rho * rho / 2) / (n - 3)) if n > 3 else math.inf
     z = math.atanh(rho)
     return Correlation(n, rho, math.tanh(z - half), math.tanh(z + half), p)
-
-
-def _whole_agreement(ranks: Floats) -> float:
-    """The probability that a random order agrees or disagrees perfectly with these ranks, taking ties into account."""
-    n = len(ranks)
-    ties = sum(math.lgamma(count + 1) for count in np.unique(ranks, return_counts=True)[1].tolist())
-    even = np.array_equal(np.sort(ranks), np.sort(n + 1 - ranks))
-    return min(1.0, (2 if even else 1) * math.exp(ties - math.lgamma(n + 1)))
 
 
 def student_p(t: float, degrees: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ import polars as pl
 from askew.core.errors import DataError
 from askew.core.files import parse_json
 from askew.core.folders import new_folder, write
+from askew.data.files import reason
 from askew.logs.association import FORMULA
 from askew.logs.definition import ALL, SEVERAL
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.report import markup as n
-from askew.report.charts import About, Interval, dots
+from askew.report.charts import About, dots
 from askew.report.markup import Markup, tag
 from askew.report.page import Section, document, facts, figure, listed, paragraph
-from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, Table, html_table, table
+from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, Estimate, Table, html_table, table
 
 Row = Mapping[str, Any]
 # A column of an HTML table: its form, the column of the data frame, and the heading.
@@ -32,13 +34,10 @@ def ends(row: Row, name: str) -> tuple[float | None, float | None]:
     return row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
 
 
-def _interval(row: Row, name: str, digits: int) -> str:
+def _number(row: Row, name: str, digits: int) -> list[str]:
     low, high = ends(row, name)
-    return n.NONE if low is None or high is None else f"[{n.mean(low, digits)}, {n.mean(high, digits)}]"
-
-
-def _number(digits: int) -> Callable[[Row, str], list[str]]:
-    return lambda row, key: [n.mean(row[key], digits), _interval(row, key, digits)]
+    interval = n.NONE if low is None or high is None else f"[{n.mean(low, digits)}, {n.mean(high, digits)}]"
+    return [n.mean(row[name], digits), interval]
 
 
 def _text(row: Row, key: str) -> list[str]:
@@ -59,9 +58,7 @@ _FORMS: dict[str, tuple[str, Callable[[Row, str], list[str]]]] = {
     "percent.2": (NUMBER, lambda row, key: [n.share(row[key], 2)]),
     "plain.2": (NUMBER, lambda row, key: [n.mean(row[key], 2)]),
     "plain.4": (NUMBER, lambda row, key: [n.mean(row[key], 4)]),
-    "number.1": (NUMBER, _number(1)),
-    "number.2": (NUMBER, _number(2)),
-    "number.3": (NUMBER, _number(3)),
+    **{f"number.{digits}": (NUMBER, partial(_number, digits=digits)) for digits in (1, 2, 3)},
 }
 
 
@@ -354,10 +351,8 @@ def report_sections(report: LogReport) -> list[Section]:
 
 
 def _patterns(report: LogReport) -> list[Markup]:
-    body = _shown(report, "frequency", "groups", "gaps", "entries", "blocks")
-    return (
-        body if "groups" in report.tables else [*body, paragraph("No reformulation in this log adds terms of a group.")]
-    )
+    none = [] if "groups" in report.tables else [paragraph("No reformulation in this log adds terms of a group.")]
+    return [*_shown(report, "frequency", "groups", "gaps", "entries", "blocks"), *none]
 
 
 def _topics(report: LogReport) -> list[Markup]:
@@ -370,7 +365,7 @@ def _topics(report: LogReport) -> list[Markup]:
         "topic among all searches of the log.",
     )
     rated = report.tables["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
-    rates = [Interval(*rate) for rate in rated.select("rate", "rate_low", "rate_high").iter_rows()]
+    rates = [Estimate(*rate) for rate in rated.select("rate", "rate_low", "rate_high").iter_rows()]
     drawn = dots(
         about, rated["topic"].to_list(), {"rate": rates}, "share among reformulations / share among all searches"
     )
@@ -434,8 +429,7 @@ def read_log_report(folder: Path) -> LogReport:
             list(facts["notes"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-        first = str(error).partition("\n")[0][:200] or type(error).__name__
         raise DataError(
             f"logs {folder}: expected a folder with report.json and tables/, as 'askew logs --out' writes it; the "
-            f"folder could not be read: {first}"
+            f"folder could not be read: {reason(error)}"
         ) from None

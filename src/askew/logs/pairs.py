@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from askew.core.protocols import Rejected
-from askew.logs.association import part_counts, phrase_users
 from askew.logs.definition import LogVocabulary, specialization
 from askew.logs.effect import add_sites, empty_sites
 
@@ -84,27 +83,29 @@ def walk(log: pl.DataFrame, how: Walk) -> LogCounts:
     walked.counts.update(rows=log.height, users=log["user"].n_unique(), sessions=int(searches["opens"].sum()))
     walked.counts.update(searches=searches.height, out_of_order=len(late))
     if how.with_topics and (how.topics is not None or "topic" in log.columns):
-        searches = _with_topics(searches, how, walked)
+        topics = searches["topic"].fill_null("") if how.topics is None else how.topics(searches["query"])
+        searches = searches.with_columns(topic=topics)
+        by_topic = searches.group_by("topic").agg(n=pl.len(), users=pl.col("user").n_unique())
+        walked.topics.update(dict(by_topic.select("topic", "n").iter_rows()))
+        if how.topics is None:
+            # To hide topics of the log that few users have.
+            walked.topic_users.update(dict(by_topic.select("topic", "users").iter_rows()))
     before = [name for name in ("query", "time", "topic") if name in searches.columns]
     pairs = searches.with_columns(pl.col(before).shift().name.prefix("first_")).filter(~pl.col("opens"))
     special = _specializing(pairs, how.vocabulary)
     walked.counts.update(_sums(pairs, special))
     walked.events = _events(log, special.filter(pl.col("mask") > 0))
     if how.templates:
-        templates = _templates(special, how.vocabulary)
-        walked.templates, walked.phrases = part_counts(templates), phrase_users(templates)
+        parts = split_keyphrases(special["block"], how.vocabulary)
+        texts = special.select("user", "line", "head", "tail").hstack(parts).filter(pl.col("phrase") != "")
+        around = [pl.col("head"), pl.col("lead"), pl.lit(KEYPHRASE), pl.col("trail"), pl.col("tail")]
+        template = pl.concat_str([pl.when(part != "").then(part) for part in around], separator=" ", ignore_nulls=True)
+        templates = texts.select("user", "line", template=template, keyphrase="phrase")
+        n, users = pl.len().cast(pl.Int64), pl.col("user").n_unique().cast(pl.Int64)
+        walked.templates = templates.group_by("template", "keyphrase").agg(n=n)
+        # No user is in two parts, so the numbers of users can be added.
+        walked.phrases = templates.group_by("keyphrase").agg(n=n, users=users)
     return walked
-
-
-def _with_topics(searches: pl.DataFrame, how: Walk, walked: LogCounts) -> pl.DataFrame:
-    topics = searches["topic"].fill_null("") if how.topics is None else how.topics(searches["query"])
-    searches = searches.with_columns(topic=topics)
-    by_topic = searches.group_by("topic").agg(n=pl.len(), users=pl.col("user").n_unique())
-    walked.topics.update(dict(by_topic.select("topic", "n").iter_rows()))
-    if how.topics is None:
-        # To hide topics of the log that few users have.
-        walked.topic_users.update(dict(by_topic.select("topic", "users").iter_rows()))
-    return searches
 
 
 def _specializing(pairs: pl.DataFrame, vocabulary: LogVocabulary) -> pl.DataFrame:
@@ -133,14 +134,9 @@ def _sums(pairs: pl.DataFrame, special: pl.DataFrame) -> dict[str, int]:
 def _events(log: pl.DataFrame, special: pl.DataFrame) -> pl.DataFrame:
     """The reformulations for a group, with what the log has about the two result pages."""
     columns = [name for name in ("user", "line", "entry", "block", "mask", "terms") if name in special.columns]
-    events = special.select(
-        *columns,
-        "search",
-        original="first_query",
-        reformulated="query",
-        gap=pl.col("time") - pl.col("first_time"),
-        **({"topic": "first_topic"} if "first_topic" in special.columns else {}),
-    )
+    named = {"original": "first_query", "reformulated": "query", "topic": "first_topic"}
+    named = {name: column for name, column in named.items() if column in special.columns}
+    events = special.select(*columns, "search", **named, gap=pl.col("time") - pl.col("first_time"))
     pages = _pages(log.filter(pl.col("search").is_in([*events["search"], *(events["search"] - 1)])))
     if pages.width > 1:
         events = events.with_columns(previous=pl.col("search") - 1)
@@ -160,14 +156,6 @@ def _pages(rows: pl.DataFrame) -> pl.DataFrame:
             values["doc"] = pl.col("click_doc").filter(clicked).first().list.first()
     values |= {name: pl.col(name).filter(filled[name]).first() for name in ("results", "texts") if name in rows.columns}
     return rows.group_by("search").agg(**values)
-
-
-def _templates(special: pl.DataFrame, vocabulary: LogVocabulary) -> pl.DataFrame:
-    parts = split_keyphrases(special["block"], vocabulary)
-    texts = special.select("user", "line", "head", "tail").hstack(parts).filter(pl.col("phrase") != "")
-    around = [pl.col("head"), pl.col("lead"), pl.lit(KEYPHRASE), pl.col("trail"), pl.col("tail")]
-    template = pl.concat_str([pl.when(part != "").then(part) for part in around], separator=" ", ignore_nulls=True)
-    return texts.select("user", "line", template=template, keyphrase="phrase")
 
 
 def split_keyphrases(blocks: pl.Series, vocabulary: LogVocabulary) -> pl.DataFrame:

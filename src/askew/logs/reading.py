@@ -21,7 +21,7 @@ from askew.core.errors import ConfigError, DataError, check_name
 from askew.core.files import check_file
 from askew.core.machine import in_order
 from askew.core.protocols import LogBatch, LogFormat, LogRows
-from askew.data.files import Meter, blocks, line_blocks, suffix_of
+from askew.data.files import Meter, blocks, line_blocks, reason, suffix_of
 from askew.logs.effect import CountMentions, reduce_events
 from askew.logs.pairs import LogCounts, Walk, walk
 from askew.logs.tables import new_key, to_batch, wanted_columns
@@ -66,7 +66,11 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
     if isinstance(log, str | Path):
         log = [log]
     if not isinstance(log, Sequence) or any(not isinstance(item, str | Path) for item in log):
-        return [_table_source(_in_memory(log), columns)]
+        table = _in_memory(log)
+        roles = wanted_columns(table.column_names, columns, f"log {MEMORY}")
+        named = pa.table({role: table[name] for role, name in roles.items()})
+        slices = [named.slice(at, _ROWS) for at in range(0, named.num_rows, _ROWS)]
+        return [LogSource(MEMORY, named.nbytes, named.nbytes, lambda _: LogRows(frozenset(roles), slices))]
     check_name("format", name, registry.names("log_format"), "⟨format⟩")
     form: LogFormat = registry.build("log_format", name, {})
     files: list[Path] = []
@@ -100,24 +104,13 @@ def _in_memory(log: Any) -> pa.Table:
             log = log.collect()
         table = log.to_arrow() if isinstance(log, pl.DataFrame) else pa.table(log)
     except (pa.ArrowException, pl.exceptions.PolarsError, ValueError, TypeError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise DataError(
             f"log {MEMORY}: expected a path, a data frame, an Arrow table or rows as dicts, found "
-            f"{type(log).__name__} ({reason})"
+            f"{type(log).__name__} ({reason(error)})"
         ) from None
     if not table.num_rows:
         raise DataError(f"log {MEMORY}: expected at least one row, found none")
     return table
-
-
-def _table_source(table: pa.Table, columns: Mapping[str, str] | None) -> LogSource:
-    roles = wanted_columns(table.column_names, columns, f"log {MEMORY}")
-    named = pa.table({role: table[name] for role, name in roles.items()})
-
-    def rows(_: Meter | None) -> LogRows:
-        return LogRows(frozenset(roles), [named.slice(at, _ROWS) for at in range(0, named.num_rows, _ROWS)])
-
-    return LogSource(MEMORY, named.nbytes, named.nbytes, rows)
 
 
 _PART_BYTES = 48 << 20
@@ -306,7 +299,7 @@ def place_of(line: int, sources: list[LogSource]) -> str:
 
 def _walk_parts(
     pool: ThreadPoolExecutor, parts: Parts, how: Walk, log: LogCounts, count: CountMentions | None, workers: int
-) -> None:  # fmt: skip
+) -> None:
     def work(number: int) -> LogCounts:
         part = walk(pl.DataFrame(pl.from_arrow(parts.take(number))), how)
         part.events, part.sites = reduce_events(part.events, how.vocabulary.groups, count)

@@ -47,11 +47,6 @@ ROLES = tuple(role for role in LOG_COLUMNS if role != "line")
 _SHOWN = 40
 
 
-def entry_code(text: str) -> int:
-    """The code of an entry point; an unknown word is ``other``."""
-    return _ENTRY_WORDS.get(text.strip().lower(), 3)
-
-
 def shape(text: str) -> str:
     """Mask a value for error messages: letters become a, digits 9, non-ASCII ?. It shows the form, not the content."""
     cut = text[:_SHOWN]
@@ -198,7 +193,9 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
     if "entry" in columns:
         encoded = _plain(columns["entry"], "entry", where).fill_null("").dictionary_encode()
         texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
-        columns["entry"] = pa.array(map(entry_code, texts), pa.uint8()).take(encoded.indices)
+        # An unknown word is the entry point ``other``.
+        codes = [_ENTRY_WORDS.get(text.strip().lower(), 3) for text in texts]
+        columns["entry"] = pa.array(codes, pa.uint8()).take(encoded.indices)
     if not good.all():
         keep = pa.array(np.flatnonzero(good))
         columns = {name: column.take(keep) for name, column in columns.items()}

@@ -7,6 +7,7 @@ topic column of the log or a trained classifier is better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.files import parse_toml
+from askew.data.files import reason
 from askew.logs.definition import LOG_DATA, SEVERAL, canonical
 from askew.logs.effect import frame_of
 from askew.logs.numbers import Estimate, Z, ratio_of, share
@@ -63,9 +65,9 @@ def load_topics(path: Path | None = None) -> SeedWords:
     try:
         data = parse_toml(where.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"topics {where}: the file cannot be read ({error.strerror or error})") from None
+        raise DataError(f"topics {where}: the file cannot be read ({reason(error)})") from None
     except (UnicodeDecodeError, ValueError) as error:
-        raise DataError(f"topics {where}: not valid TOML in UTF-8 ({str(error).splitlines()[0]})") from None
+        raise DataError(f"topics {where}: not valid TOML in UTF-8 ({reason(error)})") from None
     topics = data.get("topics")
     good = isinstance(topics, dict) and topics and all(
         isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in topics.values()
@@ -86,7 +88,16 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
     for topic in sorted(log, key=lambda name: (-log[name], name)):
         of_topic = events.filter(pl.col("topic") == topic)
         row: dict[str, Any] = {"topic": topic, "searches": log[topic], "log_share": log[topic] / searches}
-        row |= {"n": of_topic.height, **_rate(events, topic, log[topic], searches).cells("rate", own=True)}
+        found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
+        # The share of the reformulations divided by the share of the log; the interval covers both uncertainties.
+        of_log = log[topic] / searches
+        if not of_log or not found.n or found.value == 0:
+            zero = 0.0 if found.n else math.nan
+            rate = Estimate(zero, zero, found.high / of_log if of_log and found.n else math.nan, found.n)
+        else:
+            half = max(found.value - found.low, found.high - found.value) / (Z * found.value)
+            rate = ratio_of(found.value / of_log, half**2 + 1 / log[topic] - 1 / searches, found.n)
+        row |= {"n": of_topic.height, **rate.cells("rate", own=True)}
         if "entry" in events.columns:
             entered = of_topic.filter(pl.col("entry") != "")
             row |= share((entered["entry"] == "recommended").to_numpy(), entered["user"].to_numpy()).cells(
@@ -98,13 +109,3 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
             row |= estimate.cells(f"share_{group}", own=True)
         rows.append(row)
     return frame_of(rows).sort("rate", descending=True, nulls_last=True, maintain_order=True)
-
-
-def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
-    """Share of the reformulations divided by share of the log. The interval covers the uncertainty of both shares."""
-    estimate = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
-    if not searches or not estimate.n or estimate.value == 0:
-        high = estimate.high / (searches / total) if searches and estimate.n else float("nan")
-        return Estimate(0.0 if estimate.n else float("nan"), 0.0 if estimate.n else float("nan"), high, estimate.n)
-    half = max(estimate.value - estimate.low, estimate.high - estimate.value) / (Z * estimate.value)
-    return ratio_of(estimate.value / (searches / total), half**2 + 1 / searches - 1 / total, estimate.n)

@@ -29,7 +29,7 @@ from askew.measures.measure import as_runs, count_inputs, parts_of, read_runs
 from askew.measures.requested import is_doubtful
 from askew.measures.resolver import default_resolver
 from askew.measures.statistics.intervals import Mean, mean_with_interval
-from askew.report.charts import About, Interval, dots
+from askew.report.charts import About, dots
 from askew.report.markup import Markup
 from askew.report.table import NAME, Cell, Column, Estimate, Table, table
 
@@ -169,8 +169,8 @@ class Headline:
         )  # fmt: skip
         drawn = [part for part in self.parts if part.lists]
         series = {
-            "in the results": [Interval(one.observed.mean, one.observed.low, one.observed.high) for one in drawn],
-            "by chance": [Interval(one.expected) for one in drawn],
+            "in the results": [Estimate(one.observed.mean, one.observed.low, one.observed.high) for one in drawn],
+            "by chance": [Estimate(one.expected) for one in drawn],
         }
         return dots(about, [WHOM[part.who] for part in drawn], series, "lean of a query")
 

@@ -59,7 +59,7 @@ from askew.pairs.tables import (
     shares_of,
 )
 from askew.report import markup as n
-from askew.report.charts import About, Interval, Points, dots, scatter, sorted_gains
+from askew.report.charts import About, Points, dots, scatter, sorted_gains
 from askew.report.markup import Markup
 from askew.report.page import (
     PageParts,
@@ -78,7 +78,7 @@ from askew.report.page import (
     slug,
     write_report,
 )
-from askew.report.table import CODE, QUOTE, WORDS, Cell, Column, Group, Table, columns, measure_label, table
+from askew.report.table import CODE, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, columns, measure_label, table
 
 
 @dataclass(frozen=True)
@@ -545,13 +545,13 @@ class _Report:
         ]
         return Group(line or _subset_line(part), rows if part["pairs"].sum() else [])
 
-    def _intervals(self, rows: pl.DataFrame) -> list[Interval | None]:
+    def _intervals(self, rows: pl.DataFrame) -> list[Estimate | None]:
         found = {row["measure"]: row for row in rows.iter_rows(named=True) if row["change"] is not None}
         ends = {name: (row["low"], row["high"]) if row["queries"] >= FEWEST else () for name, row in found.items()}
-        changes = {name: Interval(row["change"], *ends[name]) for name, row in found.items()}
+        changes = {name: Estimate(row["change"], *ends[name]) for name, row in found.items()}
         return [changes.get(name) for name in self.labels]
 
-    def _change_figure(self, name: str, title: str, series: Mapping[str, list[Interval | None]]) -> Markup:
+    def _change_figure(self, name: str, title: str, series: Mapping[str, list[Estimate | None]]) -> Markup:
         told = {name: column for name, column in series.items() if any(column)}
         if not told:
             return Markup()

@@ -7,12 +7,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from askew.core.errors import DataError
 from askew.core.ranking import Flags, Floats
 from askew.report.markup import MINUS, Markup, count, mean, number, tag
+from askew.report.table import Estimate
 
 # Scales from numbers to positions in a picture, and axes with ticks at round numbers.
 
@@ -209,15 +211,16 @@ class Key:
     kind: str = "mark"
 
 
-def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WIDTH - 2.0) -> tuple[Markup, float]:
+def legend(keys: Sequence[Key], top: float) -> tuple[Markup, float]:
     """The legend, with a sign and a name for each series, on as many lines as needed; and its lower end."""
     if not keys:
         return Markup(), top
-    parts, x, y = [], left, top + LINE * 0.7
+    left, parts = 2.0, []
+    x, y = left, top + LINE * 0.7
     for key in keys:
         sign = 26.0 if key.kind == "line" else 15.0
         width = sign + text_width(key.name) + 14
-        if x > left and x + width > right:
+        if x > left and x + width > WIDTH - left:
             x, y = left, y + LINE
         if key.kind == "area" or isinstance(key.series, str):
             parts.append(tag("rect", x=x, y=y - 9, width=10, height=10, **fill(key.series)))
@@ -317,8 +320,16 @@ def heat_map(about: About, headings: Sequence[Heading], values: Floats, what: st
         parts.append(
             tag("text", head.short, x=x, y=y, font_size=_LETTER_SIZE, transform=turned, class_="ink", fill=INK)
         )
-    for row in range(size):
-        parts += [_cell(headings, values, row, column, margin, top, cell) for column in range(size)]
+    for row, column in product(range(size), repeat=2):
+        value, x, y = float(values[row, column]), margin + column * cell, top + row * cell
+        words = UNDEFINED if math.isnan(value) else mean(value, 2)
+        title = tag("title", f"{headings[row].name} / {headings[column].name}: {words}")
+        parts.append(tag("rect", title, x=x, y=y, width=cell - 1, height=cell - 1, fill=color_of(value)))
+        if cell >= 2 * _LETTER_SIZE:
+            parts.append(tag(
+                "text", mean(value, 2), x=x + (cell - 1) / 2, y=y + cell / 2 + 3, text_anchor="middle", font_size=10,
+                fill=_ink_on(color_of(value)), pointer_events="none",
+            ))  # fmt: skip
     for place in range(1, size):
         if headings[place].group != headings[place - 1].group:
             x, y = margin + place * cell, top + place * cell
@@ -329,24 +340,10 @@ def heat_map(about: About, headings: Sequence[Heading], values: Floats, what: st
     return picture(about, width, top + size * cell + 8, *parts)
 
 
-def _cell(
-    headings: Sequence[Heading], values: Floats, row: int, column: int, margin: float, top: float, cell: float
-) -> Markup:
-    value = float(values[row, column])
-    words = UNDEFINED if math.isnan(value) else mean(value, 2)
-    x, y = margin + column * cell, top + row * cell
-    title = tag("title", f"{headings[row].name} / {headings[column].name}: {words}")
-    box = tag("rect", title, x=x, y=y, width=cell - 1, height=cell - 1, fill=color_of(value))
-    if cell < 2 * _LETTER_SIZE:
-        return box
-    # A cell has the same color on a dark page, so the color of its text is fixed too.
-    ground = _luminance(color_of(value))
-    ink = max(("#ffffff", INK), key=lambda letters: abs(math.log((_luminance(letters) + 0.05) / (ground + 0.05))))
-    inside = tag(
-        "text", mean(value, 2), x=x + (cell - 1) / 2, y=y + cell / 2 + 3, text_anchor="middle", font_size=10, fill=ink,
-        pointer_events="none",
-    )  # fmt: skip
-    return Markup(box + inside)
+def _ink_on(color: str) -> str:
+    """The color of a text in a cell of this color: fixed, because the cell has the same color on a dark page."""
+    ground = _luminance(color)
+    return max(("#ffffff", INK), key=lambda letters: abs(math.log((_luminance(letters) + 0.05) / (ground + 0.05))))
 
 
 def color_of(value: float) -> str:
@@ -391,19 +388,6 @@ _LONGEST_LABEL = 26
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A value and its interval, which may be missing."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    def ends(self) -> list[float]:
-        """The value and the ends of its interval."""
-        return [end for end in (self.value, self.low, self.high) if end is not None]
-
-
-@dataclass(frozen=True)
 class Points:
     """A series of points; if ``labels`` are given, each point has its name beside it."""
 
@@ -437,9 +421,9 @@ class Band:
     series: int
 
 
-def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interval | None]], label: str) -> Markup:
+def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Estimate | None]], label: str) -> Markup:
     """A dot with its interval for each row and series; for None, no dot is drawn."""
-    values = [end for column in series.values() for dot in column if dot is not None for end in dot.ends()]
+    values = [end for column in series.values() for dot in column if dot for end in dot[:3] if end is not None]
     along = axis(label, values, zero=True)
     head, top = legend(_keys(list(series)), 2.0)
     high = 15.0 * len(series) + 8
@@ -456,16 +440,16 @@ def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interv
     parts.append(line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False))
     for place, column in enumerate(series.values()):
         drawn = []
-        for row, interval in enumerate(column):
-            if interval is None:
+        for row, dot in enumerate(column):
+            if dot is None:
                 continue
             y, bar = plot.top + row * high + 4 + 15.0 * (place + 0.5), Markup()
-            if interval.low is not None and interval.high is not None:
-                low, high_end = plot.x(interval.low), plot.x(interval.high)
+            if dot.low is not None and dot.high is not None:
+                low, high_end = plot.x(dot.low), plot.x(dot.high)
                 ends = "".join(f"M{number(x)} {number(y - 3)}v6" for x in (low, high_end))
                 path = f"M{number(low)} {number(y)}H{number(high_end)}{ends}"
                 bar = tag("path", d=path, **stroke(place, 1.5, dashed=False))
-            drawn.append(tag("g", bar, mark(place, plot.x(interval.value), y)))
+            drawn.append(tag("g", bar, mark(place, plot.x(dot.mean), y)))
         parts.append(marks(place, drawn))
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
 
@@ -528,7 +512,13 @@ def scatter(
     keys = _keys([group.name for group in groups], alone=bool(lines))
     head, top = legend([*keys, *_line_keys(lines)], 2.0)
     plot = numeric_plot(along, upright, height, top)
-    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_band(plot, band) for band in bands)]
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot)]
+    for band in bands:
+        xs = np.round(plot.x.places(band.x), 1)
+        lower, upper = (np.round(plot.y.places(values), 1) for values in (band.low, band.high))
+        corners = [*zip(xs, upper, strict=True), *zip(xs[::-1], lower[::-1], strict=True)]
+        path = "".join(f"{'L' if at else 'M'}{number(x)} {number(y)}" for at, (x, y) in enumerate(corners))
+        parts.append(tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(band.series)))
     parts += [_path(plot, line_series) for line_series in lines]
     spots: list[tuple[float, float]] = []
     names: list[str] = []
@@ -542,9 +532,7 @@ def scatter(
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *place_labels(plot, spots, shown))
 
 
-def steps(
-    about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240, room: Sequence[float] = ()
-) -> Markup:
+def steps(about: About, lines: Sequence[Line], x_label: str, y_label: str, room: Sequence[float] = ()) -> Markup:
     """Step lines: each keeps its height until the next value. At most 400 points of a line are drawn.
 
     ``room`` has further values that the x axis must include, so that charts can be compared.
@@ -553,20 +541,17 @@ def steps(
     along = axis(x_label, [*extent([curve.x for curve in lines]), *room])
     upright = axis(y_label, extent([curve.y for curve in lines]), zero=True)
     head, top = legend(_line_keys(lines), 2.0)
-    plot = numeric_plot(along, upright, height, top)
-    parts = [
-        numeric_frame(plot, along, upright),
-        *zero_lines(plot),
-        *(_path(plot, curve, stepped=True) for curve in lines),
-    ]
+    plot = numeric_plot(along, upright, 240, top)
+    drawn = [_path(plot, curve, stepped=True) for curve in lines]
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *drawn]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
 
 
-def thinned(curve: Line, most: int = COLUMNS) -> Line:
-    """The line with at most ``most`` of its points, evenly spaced, including the first and the last."""
-    if len(curve.x) <= most or len(curve.x) != len(curve.y):
+def thinned(curve: Line) -> Line:
+    """The line with at most ``COLUMNS`` of its points, evenly spaced, including the first and the last."""
+    if len(curve.x) <= COLUMNS or len(curve.x) != len(curve.y):
         return curve
-    picked = np.round(np.linspace(0, len(curve.x) - 1, most)).astype(np.int64)
+    picked = np.round(np.linspace(0, len(curve.x) - 1, COLUMNS)).astype(np.int64)
     return replace(curve, x=curve.x[picked], y=curve.y[picked])
 
 
@@ -580,14 +565,6 @@ def _path(plot: Plot, curve: Line, stepped: bool = False) -> Markup:
     ]
     start = f"M{number(xs[0])} {number(ys[0])}" if len(xs) else ""
     return tag("path", d=start + "".join(words[1:]), **stroke(curve.series, curve.width))
-
-
-def _band(plot: Plot, band: Band) -> Markup:
-    xs = np.round(plot.x.places(band.x), 1)
-    low, high = (np.round(plot.y.places(values), 1) for values in (band.low, band.high))
-    corners = [*zip(xs, high, strict=True), *zip(xs[::-1], low[::-1], strict=True)]
-    path = "".join(f"{'L' if at else 'M'}{number(x)} {number(y)}" for at, (x, y) in enumerate(corners))
-    return tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(band.series))
 
 
 def _keys(names: Sequence[str], alone: bool = False) -> list[Key]:

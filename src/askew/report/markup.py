@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from askew.core.defaults import FEWEST
@@ -35,14 +35,11 @@ def markdown(text: object, longest: int = _LONG) -> str:
     """Escape a text for a line or a table cell of Markdown, so that every character is shown literally."""
     line = one_line(str(text))
     line = line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
-    inner = {match.start() for match in _INNER_DOT.finditer(line)} | _first_mark(line)
+    inner = {match.start() for match in _INNER_DOT.finditer(line)}
+    if begins_list := _LIST.match(line):
+        # These characters would make the line a list item or a heading.
+        inner |= {0, begins_list.end()} if line[0].isdigit() else {0}
     return "".join(char if i not in inner and _plain(char) else f"&#{ord(char)};" for i, char in enumerate(line))
-
-
-def _first_mark(line: str) -> set[int]:
-    """The positions of the characters that would make the line a list item or a heading."""
-    match = _LIST.match(line)
-    return set() if match is None else {0, match.end()} if line[0].isdigit() else {0}
 
 
 def code(text: object) -> str:
@@ -193,20 +190,31 @@ def tag(name: str, /, *children: object, **attributes: Value) -> Markup:
     """An element. Children that are not ``Markup`` are escaped; ``aria_label`` is aria-label, ``class_`` is class."""
     if not _NAME.fullmatch(name) or name in _REFUSED:
         raise ValueError(f"a page of askew must not have an HTML element {name!r}")
-    head = name + "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
-    if name in _EMPTY and not children:
-        return Markup(f"<{head}/>")
-    return Markup(f"<{head}>{join(children)}</{name}>")
+    is_empty = name in _EMPTY and not children
+    # A page loads no other files.
+    return drawn(name, children, attributes, is_empty, lambda key, text: key == "href" and text.startswith("#"))
 
 
-def _attribute(key: str, value: Value) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    text = number(value) if isinstance(value, float) else str(value)
-    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on"):
-        raise ValueError(f"a page of askew must not have an HTML attribute {name!r}")
-    if name in _ADDRESSES and not (name == "href" and text.startswith("#")):
-        raise ValueError(f"a page of askew must not load other files, found {name}={text!r}")
-    return f' {name}="{escape(text)}"'
+def drawn(
+    name: str, children: Sequence[object], attributes: Mapping[str, Value], is_empty: bool,
+    allows: Callable[[str, str], bool],
+) -> Markup:  # fmt: skip
+    """An element whose name is allowed; ``allows`` says whether an attribute may have an address.
+
+    ``True`` writes an attribute without a value; ``None`` and ``False`` leave it out.
+    """
+    head = name
+    for given, value in attributes.items():
+        key = given.rstrip("_").replace("_", "-")
+        text = number(value) if isinstance(value, float) else str(value)
+        if not _ATTRIBUTE.fullmatch(key) or key.lower().startswith("on"):
+            raise ValueError(f"a page of askew must not have an HTML attribute {key!r}")
+        if value is None or value is False:
+            continue
+        if key in _ADDRESSES and not allows(key, text):
+            raise ValueError(f"a page of askew must not have the HTML attribute {key}={text!r}")
+        head += f" {key}" if value is True else f' {key}="{escape(text)}"'
+    return Markup(f"<{head}/>") if is_empty else Markup(f"<{head}>{join(children)}</{name}>")
 
 
 def join(parts: Iterable[object], between: str = "") -> Markup:

@@ -117,8 +117,8 @@ def measure_label(measure: str, direction: Direction, mark: str = "") -> str:
     return f"{shown}{_KEEP}{arrow}{f'{_KEEP}{mark}' if mark else ''}"
 
 
-def cell_text(cell: Cell, column: Column, between: str = " ", missing: str = NONE) -> str:
-    """The text of a cell, with ASCII minus signs; ``between`` is before an interval, ``missing`` for no value."""
+def cell_text(cell: Cell, column: Column, between: str = " ") -> str:
+    """The text of a cell, with ASCII minus signs; ``between`` is before an interval."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, Estimate):
@@ -127,7 +127,7 @@ def cell_text(cell: Cell, column: Column, between: str = " ", missing: str = NON
             text += f"{between}[{_number(cell.low, column, 1)}, {_number(cell.high, column, 1)}]"
         return text if cell.n is None else f"{text}{between}n={cell.n}"
     if cell is None or not math.isfinite(cell):
-        return missing
+        return NONE
     if column.least is not None and cell < column.least:
         return f"<{column.least:g}"
     return (
@@ -197,7 +197,11 @@ def html_table(table: Table) -> Markup:
     caption = tag("caption", tag("span", table.caption), id=title)
     bodies = []
     for group in table.groups:
-        rows = [_html_row(row, table.columns) for row in group.rows]
+        rows = []
+        for row in group.rows:
+            drawn = [_html_cell(_typeset(cell, col), col.kind) for cell, col in zip(row, table.columns, strict=True)]
+            cells = [tag("td", cell, class_=col.kind) for cell, col in zip(drawn[1:], table.columns[1:], strict=True)]
+            rows.append(tag("tr", tag("th", drawn[0], scope="row", class_=table.columns[0].kind), *cells))
         if group.label:
             heading = tag("th", group.label, scope="rowgroup", colspan=len(table.columns), class_="group")
             rows.insert(0, tag("tr", heading))
@@ -207,12 +211,6 @@ def html_table(table: Table) -> Markup:
         "div", tag("table", caption, head, *bodies), class_="scroll", role="region", aria_labelledby=title, tabindex="0"
     )
     return join([box, *notes])
-
-
-def _html_row(row: Sequence[Cell], columns: Sequence[Column]) -> Markup:
-    first, *rest = (_html_cell(_typeset(cell, column), column.kind) for cell, column in zip(row, columns, strict=True))
-    cells = [tag("td", cell, class_=column.kind) for cell, column in zip(rest, columns[1:], strict=True)]
-    return tag("tr", tag("th", first, scope="row", class_=columns[0].kind), *cells)
 
 
 def _html_cell(text: str, kind: str) -> Markup:

@@ -13,10 +13,10 @@ from askew.measures.measure import MeasureReport
 from askew.measures.requested import is_signed, listed
 from askew.measures.statistics.intervals import STUDENTIZED
 from askew.measures.statistics.significance import Paired
-from askew.report.charts import About, Interval, dots
+from askew.report.charts import About, dots
 from askew.report.markup import p_value, part_name
 from askew.report.page import slug
-from askew.report.table import NAME, Column, Table, table
+from askew.report.table import NAME, Column, Estimate, Table, table
 
 
 def means_table(report: MeasureReport) -> Table:
@@ -50,7 +50,7 @@ def means_charts(report: MeasureReport) -> dict[str, str]:
         )
         means = [report.mean(run, one) for run in report.runs]
         charts[about.name] = dots(
-            about, names, {one.text: [Interval(m.mean, m.low, m.high) for m in means]}, f"mean of {one.text}"
+            about, names, {one.text: [Estimate(m.mean, m.low, m.high) for m in means]}, f"mean of {one.text}"
         )
     return charts
 

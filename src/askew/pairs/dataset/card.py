@@ -119,6 +119,14 @@ _LAYOUTS = (
         "reformulation, value of the reformulation",
     ),
 )
+_JOINING = [
+    "The texts of the original queries are not in this dataset: `original_text` is null in every row. If you have "
+    "the collection, join the texts by `query_id`:", "",
+    "```python", "import polars as pl",
+    'pairs = pl.read_parquet("path/to/this/folder/data/*.parquet").drop("original_text")',
+    'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',
+    "```", "",
+]  # fmt: skip
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "counts",
     "dropped", "versions", "license", "language", "version", "homepage", "contact", "citation", "scheme", "subsets",
@@ -222,19 +230,7 @@ def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
         f"Number of pairs in each subset: {sizes}. Use only one subset at a time, because each subset was selected by "
         "different rules.", "",
-        *([] if facts.query_text else _joining()),
-    ]  # fmt: skip
-
-
-def _joining() -> list[str]:
-    lines = [
-        "import polars as pl", 'pairs = pl.read_parquet("path/to/this/folder/data/*.parquet").drop("original_text")',
-        'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',
-    ]  # fmt: skip
-    return [
-        "The texts of the original queries are not in this dataset: `original_text` is null in every row. If you have "
-        "the collection, join the texts by `query_id`:", "",
-        *fenced("\n".join(lines), "python"), "",
+        *([] if facts.query_text else _JOINING),
     ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from askew.core.defaults import counted
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.files import digest_file
 from askew.core.text import SALT
+from askew.data.files import reason
 from askew.pairs.dataset import layouts, numbers
 from askew.pairs.dataset.columns import canonical
 from askew.pairs.dataset.croissant import croissant_problems
@@ -80,7 +81,12 @@ def verify(folder: Path) -> Verified:
     report = Verified("dataset", str(folder))
     found, refused = files.walk(folder)
     digests = {name: digest_file(path) for name, path in found.items()}
-    report.wrong += [*refused, *_checksums(found, digests)]
+    report.wrong += refused
+    try:
+        listed_digests, malformed = files.read_checksums(files.read_text(found, files.CHECKSUMS))
+        report.wrong += [*malformed, *files.checksum_problems(listed_digests, digests)]
+    except DataError as error:
+        report.wrong.append(str(error))
     pairs, subsets, query_text = 0, dict[str, int](), True
     checks: list[Iterator[str]] = []
     try:
@@ -125,16 +131,6 @@ def verify(folder: Path) -> Verified:
     return report
 
 
-def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]:
-    try:
-        stated, wrong = files.read_checksums(files.read_text(found, files.CHECKSUMS))
-    except DataError as error:
-        yield str(error)
-        return
-    yield from wrong
-    yield from files.checksum_problems(stated, digests)
-
-
 def read_statement(found: dict[str, Path]) -> Statement:
     """Read askew.json from the files of a release, given by name; DataError if its format is not the present one."""
     stated = files.read_json(found, "askew.json")
@@ -162,8 +158,7 @@ def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.Dat
         read.validate(full=True)
         rows = pl.DataFrame(read)
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{name}: cannot be read as Parquet ({first[:100]})") from None
+        raise DataError(f"{name}: cannot be read as Parquet ({reason(error)})") from None
     try:
         table = canonical(rows, facts)
     except AskewError as error:

@@ -105,7 +105,15 @@ def columns_of(facts: Facts) -> dict[str, str]:
     about = {name: text for name, text in _ABOUT.items() if grouped or name not in _OF_GROUPS}
     if not facts.query_text:
         about["original_text"] = _WITHHELD
-    about |= {subset: _about_subset(subset, facts) for subset in facts.subsets}
+    selector = facts.selection.selector
+    boxes = selector.settings()["boxes"] if isinstance(selector, Boxes) else {}
+    for subset in facts.subsets:
+        if grouped:
+            about[subset] = _SUBSETS[subset]
+        elif subset in boxes:
+            about[subset] = f"whether the pair meets the criterion of the subset {subset}: {boxes[subset]}"
+        else:
+            about[subset] = _FURTHER.get(subset, f"whether the pair is in the subset {subset}")
     if facts.robust_rankers:
         about["robust"] = _ROBUST
     return about | measure_columns(facts)
@@ -126,30 +134,8 @@ def about_columns(facts: Facts) -> dict[str, str]:
     return _FURTHER | _MAYBE | _MADE | columns_of(facts)
 
 
-def _about_subset(subset: str, facts: Facts) -> str:
-    if facts.scheme == REFAIRMULATE:
-        return _SUBSETS[subset]
-    selector = facts.selection.selector
-    if isinstance(selector, Boxes):
-        criterion = selector.settings()["boxes"][subset]
-        return f"whether the pair meets the criterion of the subset {subset}: {criterion}"
-    return _FURTHER.get(subset, f"whether the pair is in the subset {subset}")
-
-
 def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """The pairs with columns in the order and types of a release, sorted by query and variant."""
-    _check_columns(pairs, facts)
-    named = [name for name in _MAYBE if name in pairs.columns]
-    known = [*_FIRST, *named, *(name for name in columns_of(facts) if name not in _FIRST)]
-    others = [name for name in pairs.columns if name not in known]
-    typed = pairs.select(_typed(pairs, name, facts) for name in [*known, *others])
-    _check_values(typed, facts)
-    if not facts.query_text:
-        check_withheld(typed, facts)
-    return typed.sort("query_id", "variant_id", maintain_order=True)
-
-
-def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     missing = [name for name in columns_of(facts) if name not in pairs.columns]
     if missing:
         found = ", ".join(pairs.columns)
@@ -160,6 +146,14 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
             raise ConfigError(f"facts: the pairs have the column {name!r}, but 'measures' lacks its measure; add it")
+    named = [name for name in _MAYBE if name in pairs.columns]
+    known = [*_FIRST, *named, *(name for name in columns_of(facts) if name not in _FIRST)]
+    others = [name for name in pairs.columns if name not in known]
+    typed = pairs.select(_typed(pairs, name, facts) for name in [*known, *others])
+    _check_values(typed, facts)
+    if not facts.query_text:
+        check_withheld(typed, facts)
+    return typed.sort("query_id", "variant_id", maintain_order=True)
 
 
 def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:

@@ -39,6 +39,7 @@ from askew.core.defaults import HELD_OUT, IN_SAMPLE
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure, check_columns
 from askew.core.plugins import check
+from askew.data.files import reason
 from askew.pairs.boxes import Boxes
 from askew.pairs.gains import Selector
 from askew.pairs.refairmulate import Refairmulate, RefairmulatePaper, RefairmulateRepo
@@ -230,8 +231,9 @@ def canonical_json(value: Any) -> str:
         found = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         found.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"facts: expected only values that JSON allows, found another value ({first})") from None
+        raise ConfigError(
+            f"facts: expected only values that JSON allows, found another value ({reason(error)})"
+        ) from None
     return found
 
 
@@ -255,11 +257,17 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
     gains = _held_out(stated, known, subsets)
     directions = {one.name: one.direction for one in measures}
     selection = read_selection(stated.get("selection", {}), directions, stated.get("recipe"))
-    scheme, (rankers, by) = _scheme(stated, subsets, selection), _robust(stated, known)
+    scheme, rankers, by = _scheme(stated, subsets, selection), stated.get("robust_rankers", []), tuple[str, ...]()
+    if "robust_rankers" in stated:
+        named = isinstance(rankers, list) and all(isinstance(one, str) and one for one in rankers)
+        if not named or len(rankers) < 2:
+            raise wrong("robust_rankers", "a list of two rankers or more", rankers)
+        by = some_of(stated.get("robust_measures"), known, "robust_measures", "measures")
+    rankers = tuple(rankers)
     has_texts = truth(stated.get("query_text", True), "query_text")
     return Facts(
         stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains, has_texts
-    )  # fmt: skip
+    )
 
 
 def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
@@ -302,16 +310,6 @@ def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selecti
     return str(found)
 
 
-def _robust(stated: dict[str, Any], known: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The rankers and the measures of the column ``robust``; both empty if there is no such column."""
-    if "robust_rankers" not in stated:
-        return (), ()
-    rankers = stated["robust_rankers"]
-    if not isinstance(rankers, list) or len(rankers) < 2 or not all(isinstance(one, str) and one for one in rankers):
-        raise wrong("robust_rankers", "a list of two rankers or more", rankers)
-    return tuple(rankers), some_of(stated.get("robust_measures"), known, "robust_measures", "measures")
-
-
 def key_of(name: str) -> str:
     """The papers' name of a measure: RR@10 is RR10, ARaB(tf)@10 is ARAB-tf10, LexiconShare@10 is LIWC10.
 
@@ -327,20 +325,18 @@ def key_of(name: str) -> str:
 
 
 def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
-    found = tuple(_measure(name, one) for name, one in mapping(stated, "measures").items())
+    found = []
+    for name, facts in mapping(stated, "measures").items():
+        where = f"measures.{name}"
+        one = mapping(facts, where)
+        try:
+            direction = Direction(one.get("direction"))
+        except ValueError:
+            raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
+        judged = truth(one.get("judged", False), f"{where}.judged")
+        found.append(MeasureFacts(name, text(one, "signature", f"{where}."), direction, judged))
     if not found:
         raise wrong("measures", "at least one measure", stated)
     check_columns(one.name for one in found)
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
-
-
-def _measure(name: str, stated: Any) -> MeasureFacts:
-    where = f"measures.{name}"
-    one = mapping(stated, where)
-    try:
-        direction = Direction(one.get("direction"))
-    except ValueError:
-        raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
-    judged = truth(one.get("judged", False), f"{where}.judged")
-    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, judged)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -27,8 +28,8 @@ from askew.report.page import (
     paragraph,
     write_report,
 )
-from askew.report.table import CODE, NAME, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, table
-from askew.study.audit.report import FILE, AuditedMean, AuditReport, WorstQuery
+from askew.report.table import CODE, NAME, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, html_table, table
+from askew.study.audit.report import FILE, AuditReport, WorstQuery
 from askew.study.tables import parts_table
 
 # The tables and sentences of an audit, for report.html and for the explorer.
@@ -70,12 +71,6 @@ def about(found: AuditReport) -> Markup:
     ])  # fmt: skip
 
 
-def mean_words(one: AuditedMean) -> str:
-    """A mean with its interval and the number of queries, as text."""
-    ends = "" if one.low is None or one.high is None else f" [{n.mean(one.low)}, {n.mean(one.high)}]"
-    return f"{n.mean(one.mean)}{ends}, {one.n:,} queries"
-
-
 def means_table(found: AuditReport) -> Table:
     """The mean of each measure."""
     rows: list[list[Cell]] = [
@@ -96,14 +91,6 @@ def baseline_table(found: Mapping[str, Paired]) -> Table:
     ]
     caption = "Change since the baseline: means over the queries that are in both audits"
     return table("baseline", caption, head, rows, GAIN, DETECTABLE)
-
-
-def no_worst(measure: str) -> str:
-    """The sentence of a report without worst queries."""
-    return (
-        "No query is listed: no result list of a neutral query leans beyond chance with the false-discovery rate at "
-        f"most 'level', {measure} is 0 for those that do, or the setting 'worst' is 0."
-    )
 
 
 def worst_table(found: AuditReport) -> Table:
@@ -162,13 +149,6 @@ def tried_table(found: AuditReport) -> Table:
     return Table("reformulations", caption, head, groups, [note])
 
 
-def dropped_note(found: AuditReport) -> list[Markup]:
-    """The number of candidates that were not tried, by reason."""
-    dropped = "; ".join(f"{reason}: {count:,}" for reason, count in sorted(found.dropped_reformulations.items()))
-    words = f"Candidate reformulations that were not sent to the engine, by reason: {dropped}."
-    return [paragraph(words, kind="note")] if dropped else []
-
-
 def sensitivity_table(found: AuditReport) -> Table:
     """The same results, measured with other measures, word lists and tokenizers."""
     rows = [[one.label, Estimate(one.mean, one.low, one.high), one.toward] for one in found.sensitivity.combinations]
@@ -209,32 +189,52 @@ def write_audit(report: AuditReport, out: Path, keep_queries: bool) -> list[Path
 
 def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False) -> str:
     """Return the whole page as HTML text; ``parts`` collects its tables."""
-    head = [paragraph(LEAD, kind="lead"), about(report)]
+    sections = audit_sections(report, parts, keep_queries)
+    return document(f"Audit of {report.engine}", audit_head(report, parts), sections, [paragraph(_PRIVATE)])
+
+
+def _drawn(parts: PageParts | None, shown: Table, data: Callable[[], pl.DataFrame] | None = None) -> Markup:
+    """Draw a table. Only a page with files, whose ``parts`` are collected, needs the data of the table."""
+    return html_table(shown) if parts is None else parts.table(shown, None if data is None else data())
+
+
+def audit_head(report: AuditReport, parts: PageParts | None = None) -> list[Markup]:
+    """The headline, the engine, the conditions that failed, and the lean by chance."""
+    head, first = [paragraph(LEAD, kind="lead"), about(report)], report.headline
     if report.failures:
         head.append(join([paragraph(tag("strong", "Conditions that failed:")), listed(report.failures)]))
-    signatures = "\n".join(one.signature for one in report.measures.values())
-    lean = [
-        parts.table(means_table(report), report.to_polars()),
-        folded("Signatures: every setting that the value of a measure depends on", signatures),
-    ]
-    first = report.headline
     if first is not None:
         head.insert(0, paragraph(tag("strong", first.sentence)))
-        head += [figure(first.chart(), "Lean in the results and by chance"), parts.table(first.table())]
+        head += [figure(first.chart(), "Lean in the results and by chance"), _drawn(parts, first.table())]
+    return head
+
+
+def audit_sections(report: AuditReport, parts: PageParts | None = None, keep_queries: bool = False) -> list[Section]:
+    """The sections of report.html and of the page of the explorer, which is made from audit.json."""
+    signatures = "\n".join(one.signature for one in report.measures.values())
+    lean = [
+        _drawn(parts, means_table(report), report.to_polars),
+        folded("Signatures: every setting that the value of a measure depends on", signatures),
+    ]
     sections = [Section("next", "What to do next", [listed(report.next_steps)]), Section("lean", "Lean", lean)]
-    if report.against_baseline:
-        data = pl.DataFrame([{"measure": text, **asdict(one)} for text, one in report.against_baseline.items()])
-        change = parts.table(baseline_table(report.against_baseline), data)
+    if baseline := report.against_baseline:
+        rows = [{"measure": text, **asdict(one)} for text, one in baseline.items()]
+        change = _drawn(parts, baseline_table(baseline), lambda: pl.DataFrame(rows))
         sections.append(Section("baseline", "Change since the baseline", [change]))
     reasons = []
     for place, one in enumerate(report.parts, start=1):
-        data = pl.DataFrame([{k: v for k, v in vars(part).items() if k != "amounts"} for part in one.parts])
-        reasons.append(parts.table(parts_table(one, place), data if one.parts else None))
+        columns = [{k: v for k, v in vars(part).items() if k != "amounts"} for part in one.parts]
+        reasons.append(_drawn(parts, parts_table(one, place), partial(pl.DataFrame, columns) if columns else None))
     if reasons:
         title = "Lean by the reason for a mention and by the kind of person mentioned"
         sections.append(Section("parts", title, reasons))
-    worst = [paragraph(no_worst(report.deciding))]
-    if report.worst:
+    none = (
+        "No query is listed: no result list of a neutral query leans beyond chance with the false-discovery rate at "
+        f"most 'level', {report.deciding} is 0 for those that do, or the setting 'worst' is 0."
+    )
+    worst = [html_table(worst_table(report)) if report.worst else paragraph(none)]
+    # The texts of results are not in audit.json.
+    if any(one.results for one in report.worst):
         words = f"{len(report.worst)} neutral queries that lean beyond chance, with marks by group: "
         legend = join([_mark(group, (group,), report.groups) for group in report.groups], ", ")
         worst = [paragraph(words, legend, ".")]
@@ -242,19 +242,21 @@ def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False
     tried = paragraph("No reformulation was tried.")
     if report.reformulations:
         left_out = {"gain"} if keep_queries else {"gain", "text"}
-        rows = [
+        searched = [
             {key: value for key, value in vars(one).items() if key not in left_out} for one in report.reformulations
         ]
-        tried = parts.table(tried_table(report), pl.DataFrame(rows, infer_schema_length=None))
-    ways = pl.DataFrame([vars(one) for one in report.sensitivity.combinations], infer_schema_length=None)
-    sensitivity = [listed(sensitivity_said(report)), parts.table(sensitivity_table(report), ways)]
-    sections += [
+        tried = _drawn(parts, tried_table(report), lambda: pl.DataFrame(searched, infer_schema_length=None))
+    dropped = "; ".join(f"{reason}: {count:,}" for reason, count in sorted(report.dropped_reformulations.items()))
+    words = f"Candidate reformulations that were not sent to the engine, by reason: {dropped}."
+    ways = partial(pl.DataFrame, [vars(one) for one in report.sensitivity.combinations], infer_schema_length=None)
+    sensitivity = [listed(sensitivity_said(report)), _drawn(parts, sensitivity_table(report), ways)]
+    return [
+        *sections,
         Section("worst", "Worst queries", worst),
-        Section("reformulations", "Reformulations", [tried, *dropped_note(report)]),
+        Section("reformulations", "Reformulations", [tried, *([paragraph(words, kind="note")] if dropped else [])]),
         Section("sensitivity", "Sensitivity", sensitivity),
         Section("limits", "Limits", [listed([NOT_BIAS, *LIMITS, *report.notes])]),
     ]
-    return document(f"Audit of {report.engine}", head, sections, [paragraph(_PRIVATE)])
 
 
 def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:

@@ -15,6 +15,7 @@ from askew.core.errors import DataError
 from askew.core.files import parse_json
 from askew.core.measure import Direction, Measure
 from askew.core.version import __version__
+from askew.data.files import reason
 from askew.measures.decompose import Decomposition
 from askew.measures.headline import Headline
 from askew.measures.requested import BETTER
@@ -232,11 +233,9 @@ def read_audit(place: str | Path) -> AuditReport:
     path = Path(place) / FILE if Path(place).is_dir() else Path(place)
     try:
         return AuditReport.from_dict(parse_json(path.read_bytes()))
-    except OSError as error:
-        why = error.strerror or str(error)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        why = str(error).partition("\n")[0][:200] or type(error).__name__
-    raise DataError(f"audit {path}: cannot be read ({why}); expected a file {FILE} that askew audit --out wrote")
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        why = f"cannot be read ({reason(error)}); expected a file {FILE} that askew audit --out wrote"
+        raise DataError(f"audit {path}: {why}") from None
 
 
 def audits_of(folder: Path) -> dict[str, Path]:

@@ -72,7 +72,8 @@ def command(
     from askew.measures.effectiveness import quiet_programs
     from askew.study.audit.audit import audit
 
-    own, of_methods = _split(o.read_settings(given.pop("method_settings")))
+    of_methods = o.settings_by_owner(given.pop("method_settings"), "NAME=VALUE or METHOD.NAME=VALUE", own=True)
+    own = of_methods.pop("", {})
     counted = Groups.resolve(given.pop("groups"), given.pop("lexicon"))
     how = AuditSettings(
         k=k, worst=worst, level=level, tries=tries, methods=methods, method_settings=of_methods, missing=missing,
@@ -91,18 +92,6 @@ def command(
         if out is not None:
             say(f"written to {out / 'report.html'}")
     end_gate(fail_if or (), report.failures, report.passed)
-
-
-def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Separate the settings of the engine from those of a method or filter, which have a dot: ``reduce.shortest``."""
-    own, others = dict[str, Any](), dict[str, dict[str, Any]]()
-    for name, value in given.items():
-        owner, dot, inner = name.rpartition(".")
-        if dot:
-            others.setdefault(owner, {})[inner] = value
-        else:
-            own[name] = value
-    return own, others
 
 
 def _print_report(report: AuditReport, keep_queries: bool) -> None:

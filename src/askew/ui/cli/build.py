@@ -21,7 +21,6 @@ from askew.ui.cli.render import (
     note,
     number,
     print_records,
-    print_rows,
     reasons,
     safe,
     say,
@@ -64,15 +63,18 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
             say(f"held-out queries: {most:,}")
             for fewer in _by_count({name: count for name, count in held_out.items() if count < most}):
                 say(f"  of which {fewer}")
-        columns = [(side, [number(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
-        if held_out:
-            # A measure without a held-out value is marked in-sample.
-            own = [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in chosen]
-            columns += [("held out [95%]", own), ("in-sample", [_change(row["in_sample_change"]) for row in chosen])]
-        else:
-            columns += [("in-sample [95%]", [_percent(row) for row in chosen])]
-            columns += [(what, [f"{row[f'{what}_pairs']:,}" for row in chosen]) for what in ("improved", "worsened")]
-        print_rows("measure", [_label(row) for row in chosen], columns)
+        records = []
+        for row in chosen:
+            record = {"measure": _label(row), "old": number(row["old_mean"]), "new": number(row["new_mean"])}
+            if held_out:
+                # A measure without a held-out value is marked in-sample.
+                own = _percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}"
+                record |= {"held out [95%]": own, "in-sample": _change(row["in_sample_change"])}
+            else:
+                record |= {"in-sample [95%]": _percent(row)}
+                record |= {what: row[f"{what}_pairs"] for what in ("improved", "worsened")}
+            records.append(record)
+        print_records(records)
         under = [row for row in others if row["subset"] == subset]
         for ranker in dict.fromkeys(row["ranker"] for row in under):
             found = [row for row in under if row["ranker"] == ranker]
@@ -89,13 +91,6 @@ def _by_count(counts: dict[str, int]) -> list[str]:
         f"{count:,} for {', '.join(name for name, one in counts.items() if one == count)}"
         for count in sorted(set(counts.values()), reverse=True)
     ]
-
-
-def baseline(rows: list[dict[str, Any]]) -> str:
-    """Say how the measures change for all candidates: the mean change of a random selection."""
-    changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in rows)
-    size = f"{counted(rows[0]['pairs'], 'pair', 'pairs')} of {counted(rows[0]['queries'], 'query', 'queries')}"
-    return f"baseline, all candidates ({size}, in-sample), which is what a random selection has on average: {changes}"
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -250,8 +245,14 @@ def run_command(
     if pairs.summary is not None:
         show_summary(tables["summary"], tables["other_rankers"], pairs.build.evaluate.judged)
         say("")
-        if pairs.all_candidates is not None:
-            say_wrapped(baseline(tables["all_candidates"]), "  ")
+        if every := tables["all_candidates"]:
+            # The mean change of a random selection.
+            changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in every)
+            size = (
+                f"{counted(every[0]['pairs'], 'pair', 'pairs')} of {counted(every[0]['queries'], 'query', 'queries')}"
+            )
+            what = f"baseline, all candidates ({size}, in-sample), which is what a random selection has on average"
+            say_wrapped(f"{what}: {changes}", "  ")
         for caution in pairs.cautions:
             say_wrapped(caution, "  ")
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
@@ -364,6 +365,7 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
     No download is needed.
     """
     from askew.data.collection import demo_files
+    from askew.pairs.dataset.checking import verify
     from askew.report.page import check_out
 
     files = demo_files()
@@ -376,7 +378,12 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
     check_out(out / "report")
     pairs = built("demo", {}, str(out / "store"))
     with Waiting("writing"):
-        dataset = _dataset(pairs, out / "dataset")
+        # A dataset that exists is kept, because the same build gives the same files.
+        dataset = out / "dataset"
+        if not dataset.exists():
+            pairs.publish(dataset)
+        elif not verify(dataset).ok:
+            raise DataError(f"{dataset}: it exists already and is not a valid dataset of askew; give another --out")
         report = pairs.report(out / "report", seed=seed).html
     rows = [] if pairs.summary is None else pairs.summary.to_dicts()
     if as_json:
@@ -398,14 +405,3 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
     say("To measure a run of the demo:")
     say("  askew demo --copy demo")
     say("  askew measure demo/bm25.run --docs demo/docs.tsv")
-
-
-def _dataset(pairs: Pairs, folder: Path) -> Path:
-    """Write the dataset. A dataset that exists is kept, because the same build gives the same files."""
-    from askew.pairs.dataset.checking import verify
-
-    if not folder.exists():
-        pairs.publish(folder)
-    elif not verify(folder).ok:
-        raise DataError(f"{folder}: it exists already and is not a valid dataset of askew; give another --out")
-    return folder

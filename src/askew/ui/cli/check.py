@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from askew.core import defaults
 from askew.core.groups import LEARNED, Groups
 from askew.ui.cli import options as o
-from askew.ui.cli.render import note, print_rows, say, say_json, say_wrapped
-
-if TYPE_CHECKING:
-    from askew.study.check import CheckReport
-
+from askew.ui.cli.render import note, print_records, say, say_json, say_wrapped
 
 # How many words of each group are shown with some of their mentions.
 _READ_WORDS = 5
@@ -39,21 +33,14 @@ def command(
 
     Example: askew check demo --groups age
     """
-    from askew.study.check import check
+    from askew.study.check import check, classes_of
 
     found = check(collection, Groups.resolve(groups, lexicon), words=words, sample=sample, seed=seed)
     note(found.notes)
     if as_json:
         say_json(found.to_dict())
         return
-    rows = found.facts()
-    print_rows(found.collection, [name for name, _ in rows], [("", [value for _, value in rows])])
-    _say_words(found)
-
-
-def _say_words(found: CheckReport) -> None:
-    from askew.study.check import classes_of
-
+    print_records([{found.collection: name, "": value} for name, value in found.facts()])
     say("")
     if found.words:
         say_wrapped(
@@ -61,10 +48,11 @@ def _say_words(found: CheckReport) -> None:
             f"refers to, as estimated shares of its mentions. {found.legend}"
         )
         for group in dict.fromkeys(one.group for one in found.words):
-            words = [one for one in found.words if one.group == group]
-            shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in classes_of(group)]
-            mentions = [f"{one.mentions:,}" for one in words]
-            print_rows(group, [one.word for one in words], [("mentions", mentions), *shares])
+            print_records([
+                {group: one.word, "mentions": one.mentions,
+                 **{who: f"{one.who[who] / one.mentions:.0%}" for who in classes_of(group)}}
+                for one in found.words if one.group == group
+            ])  # fmt: skip
     for group, terms in found.unused.items():
         every = len(found.groups.counted.groups[group])
         if terms and len(terms) < every:
@@ -80,19 +68,17 @@ def _say_words(found: CheckReport) -> None:
         )
     else:
         say_wrapped("Some mentions of these words are estimated not to refer to a person of the group:")
-        rows = [(one, who) for one in doubtful for who in one.examples]
-        columns = [
-            ("group", [one.group for one, _ in rows]),
-            ("mentions", [f"{who} {one.who[who]:,} of {one.mentions:,}" for one, who in rows]),
-            ("example", [one.examples[who] for one, who in rows]),
-        ]
-        print_rows("word", [one.word for one, _ in rows], columns)
+        print_records([
+            {"word": one.word, "group": one.group, "mentions": f"{who} {one.who[who]:,} of {one.mentions:,}",
+             "example": one.examples[who]}
+            for one in doubtful for who in one.examples
+        ])  # fmt: skip
     unlearned = [group for group in found.groups.names if group not in LEARNED]
-    words = [one for group in unlearned for one in [w for w in found.words if w.group == group][:_READ_WORDS]]
-    if read := [(one.word, text) for one in words for text in one.contexts]:
+    frequent = [one for group in unlearned for one in [w for w in found.words if w.group == group][:_READ_WORDS]]
+    if read := [{"word": one.word, "mention": text} for one in frequent for text in one.contexts]:
         say("")
         say_wrapped(
             "Random mentions of the most frequent words of groups that the resolver was not trained on. Read them: if "
             "many mentions of a word do not refer to a person of the group, remove the word from the lexicon."
         )
-        print_rows("word", [word for word, _ in read], [("mention", [text for _, text in read])])
+        print_records(read)

@@ -75,7 +75,9 @@ def command(
             else analyze.logs(logs, settings=settings, progress=progress)
         )
     note(report.notes)
-    note(_left_out(report))
+    for reason, count in report.rejected.items():
+        places = "; ".join(report.examples.get(reason, []))
+        note([f"{counted(count, 'row', 'rows')} left out: {reason}" + (f" ({places})" if places else "")])
     if out is not None:
         report.report(out)
     if review is not None:
@@ -99,15 +101,6 @@ def read_columns(text: str | None) -> dict[str, str] | None:
             raise ConfigError(f"--columns: the {role.strip()} is named twice")
         found[role.strip()] = name.strip()
     return found
-
-
-def _left_out(report: LogReport) -> list[str]:
-    """Describe the rows that were left out: their number by reason, with the places of a few."""
-    lines = []
-    for reason, count in report.rejected.items():
-        places = "; ".join(report.examples.get(reason, []))
-        lines.append(f"{counted(count, 'row', 'rows')} left out: {reason}" + (f" ({places})" if places else ""))
-    return lines
 
 
 def show(report: LogReport, review: Path | None, out: Path | None) -> None:

@@ -61,15 +61,12 @@ def _full_disk(error: BaseException, arguments: Sequence[str]) -> str:
     words = [part for word in arguments for part in word.split("=", 1)]
     written = [value for option, value in pairwise(words) if option in _WRITTEN]
     places = [*written, ".", tempfile.gettempdir()]
-    return next((place for place in places if _free(Path(place)) < _LITTLE), places[0])
-
-
-def _free(place: Path) -> int:
-    there = next((folder for folder in (place, *place.absolute().parents) if folder.exists()), Path("/"))
-    try:
-        return shutil.disk_usage(there).free
-    except OSError:
-        return _LITTLE
+    for place in places:
+        there = next(folder for folder in (Path(place), *Path(place).absolute().parents) if folder.exists())
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(there).free < _LITTLE:
+                return place
+    return places[0]
 
 
 # Some versions of typer use click, others include a copy of it. This is the class that is really raised.
@@ -132,6 +129,8 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("show", show.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("classifier", train.classifier_command, "Train a classifier that predicts which group a query asks about."),
+    ("adapter", train.adapter_command, "Train a relevance model without gender preference (GrepBiasIR)."),
     ("ranker", train.ranker_command, "Train a cross-encoder to prefer documents that lean less."),
     ("selector", train.selector_command, "Train a model that selects a reformulation of a query."),
     ("generator", train.generator_command, "Train a model that reads a passage and writes a query for it."),
@@ -217,19 +216,13 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     if code in _INTERRUPTED:
-        _leave_at_once(code)
+        # End without the shutdown of the interpreter: native threads may still be running, and a library that destroys
+        # them during the shutdown would abort the process.
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
     sys.exit(code)
-
-
-def _leave_at_once(code: int) -> None:
-    """Run the registered exit functions, then end the process without the shutdown of the interpreter.
-
-    Native threads may still be running. A library that destroys them during the shutdown would abort the process.
-    """
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a command can end

@@ -11,10 +11,7 @@ from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_json, say_wrapped
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from askew.measures.headline import Headline
-    from askew.measures.measure import MeasureReport
 
 
 @o.options(f"""
@@ -48,6 +45,8 @@ def command(
 
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
+    import polars as pl
+
     from askew.measures.effectiveness import quiet_programs
     from askew.measures.measure import measure
     from askew.study.headline import headline
@@ -72,7 +71,14 @@ def command(
     if as_json:
         say_json({**report.to_dict(per_query), **({"headline": [one.to_dict() for one in found]} if found else {})})
     elif as_tsv:
-        say_frame(_long(report) if per_query else report.to_polars().drop("interval"))
+        frame = report.to_polars().drop("interval")
+        if per_query:
+            # One row for each run, measure and query with a value.
+            texts = [one.text for one in report.asked]
+            places = {run.name: place for place, run in enumerate(report.runs)}
+            frame = report.per_query().unpivot(texts, index=["run", "query_id"], variable_name="measure")
+            frame = frame.drop_nulls("value").sort(pl.col("run").replace_strict(places), maintain_order=True)
+        say_frame(frame)
     if not as_json:
         for first in found:
             say_wrapped(f"{first.run}: {first.sentence}" if len(found) > 1 else first.sentence)
@@ -88,11 +94,3 @@ def command(
     if signature and not as_json:
         for asked in report.asked:
             say(f"{asked.text} = {asked.signature}", err=as_tsv)
-
-
-def _long(report: MeasureReport) -> pl.DataFrame:
-    """One row for each run, measure and query with a value."""
-    texts = [one.text for one in report.asked]
-    names = {run.name: place for place, run in enumerate(report.runs)}
-    long = report.per_query().unpivot(texts, index=["run", "query_id"], variable_name="measure").drop_nulls("value")
-    return long.sort(long["run"].replace_strict(names), maintain_order=True)

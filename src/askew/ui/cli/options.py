@@ -172,13 +172,16 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def settings_by_owner(
-    given: list[str] | None, expected: str = "OWNER.NAME=VALUE, as in --set extract.count=5"
+    given: list[str] | None, expected: str = "OWNER.NAME=VALUE, as in --set extract.count=5", own: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Parse ``owner.name=value`` settings by owner. The owner may contain dots, the name may not."""
+    """Parse ``owner.name=value`` settings by owner. The owner may contain dots, the name may not.
+
+    With ``own``, a setting may have no owner; then its owner is an empty text.
+    """
     owners: dict[str, dict[str, Any]] = {}
     for one in given or []:
         owner, dot, name = one.partition("=")[0].rpartition(".")
-        if "=" not in one or not dot or not owner.strip() or not name.strip():
+        if (dot or not own) and ("=" not in one or not owner.strip() or not name.strip()):
             raise ConfigError(f"--set {one!r}: expected {expected}")
         owners.setdefault(owner.strip(), {}).update(read_settings([one.removeprefix(f"{owner}.")]))
     return owners

@@ -115,20 +115,17 @@ def end_gate(conditions: Sequence[str], failures: Sequence[str], passed: Sequenc
         say(f"askew: passed: none of these conditions holds: {'; '.join(conditions)}", err=True)
 
 
-def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Print a table. Its cells wrap if the terminal is too narrow."""
-    table = _table()
-    for heading in (first, *(heading for heading, _ in columns)):
-        table.add_column(heading, overflow="fold")
-    _fill(table, labels, [cells for _, cells in columns])
-    _print(table, _screen_width())
-
-
 def print_records(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a table with a line for each of the records, which have the same keys; the first key names the line."""
-    first, *others = rows[0] if rows else [""]
-    texts = {key: [f"{row[key]:,}" if isinstance(row[key], int) else str(row[key]) for row in rows] for key in others}
-    print_rows(first, [str(row[first]) for row in rows], list(texts.items()))
+    """Print a table with a line for each of the records, which have the same keys; the first key names the line.
+
+    Cells wrap if the terminal is too narrow.
+    """
+    table, keys = _table(), list(rows[0] if rows else [""])
+    for heading in keys:
+        table.add_column(heading, overflow="fold")
+    texts = [[f"{row[key]:,}" if isinstance(row[key], int) else str(row[key]) for row in rows] for key in keys]
+    _fill(table, texts[0], texts[1:])
+    _print(table, _screen_width())
 
 
 def reasons(dropped: Mapping[str, int]) -> str:
@@ -252,20 +249,17 @@ class Waiting:
         if self.bar is None:
             if time.monotonic() - self.started < _SLOW or sys.stderr is None or not sys.stderr.isatty():
                 return
-            self._show()
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self.bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"),
+                TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self.bar.start()
+            self.task = self.bar.add_task(self.label, total=None, amount="")
         amount = f"{100 * done // total:>3}%" if total else f"{done:,}"
         self.bar.update(self.task, completed=done, total=total or None, description=label or self.label, amount=amount)
-
-    def _show(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        bar: Any = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"), TimeRemainingColumn(),
-            console=Console(stderr=True), transient=True,
-        )  # fmt: skip
-        bar.start()
-        self.bar, self.task = bar, bar.add_task(self.label, total=None, amount="")
 
     def _tell(self) -> None:
         while not self._ended.wait(_EVERY):

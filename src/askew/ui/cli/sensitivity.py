@@ -56,7 +56,7 @@ def command(
     with Waiting("counting words") as progress:
         report = sensitivity(
             list(runs), run_format=run_format, store=store, html=html, out=out, progress=progress, **o.inputs(given)
-        )  # fmt: skip
+        )
     note(report.notes)
     if as_json:
         say_json(report.to_dict())

@@ -9,28 +9,17 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-WITH_DEFAULTS = ("ranker", "selector", "generator", "rewriter", "negatives", "rerank")
-
-
-def _settings(name: str) -> Any:
-    if name == "rerank":
-        from askew.search.rerank import RerankSettings
-
-        return RerankSettings
-    if name == "negatives":
-        from askew.train.negatives import NegativesJob
-
-        return NegativesJob
-    from askew.train.facade import trainers
-
-    return trainers()[name][1]
+WITH_DEFAULTS = ("classifier", "adapter", "ranker", "selector", "generator", "rewriter", "negatives", "rerank")
 
 
 def defaults_of(name: str) -> dict[str, Any]:
     """Return the settings of a command with their defaults, and the preset that has these values."""
+    from askew.search.rerank import RerankSettings
     from askew.train.common import by_name
+    from askew.train.facade import trainers
+    from askew.train.negatives import NegativesJob
 
-    kind = _settings(name)
+    kind: Any = {"rerank": RerankSettings, "negatives": NegativesJob}.get(name) or trainers()[name][1]
     same = [one for one, given in getattr(kind, "presets", {}).items() if kind(**given) == kind()]
     return {**by_name(kind()), **({"preset": same[0]} if same else {})}
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,10 +19,6 @@ from askew.core.measure import Measure
 from askew.ui.cli import options as o
 from askew.ui.cli.render import print_records, say, say_json
 
-if TYPE_CHECKING:
-    from askew.train.shipped import ShippedModel
-
-
 # ``askew models``: the trained models that askew ships, and the model card of one of them.
 
 
@@ -31,7 +27,7 @@ NAME: Print the card of this model.
 """)
 def models_command(name: str | None = None, as_json: bool = False) -> None:
     """List the trained models that askew ships: task, base model, license, size, training data, measure."""
-    from askew.train.shipped import shipped_model, shipped_models
+    from askew.train.shipped import NOT_MEASURED, megabytes, shipped_model, shipped_models
 
     if name is not None:
         model = shipped_model(name)
@@ -44,22 +40,20 @@ def models_command(name: str | None = None, as_json: bool = False) -> None:
     models = shipped_models()
     if as_json:
         say_json([model.to_dict() for model in models])
-    else:
-        print_records([{"name": model.name, "what it is": _about(model)} for model in models])
-
-
-def _about(model: ShippedModel) -> str:
-    from askew.train.shipped import NOT_MEASURED, megabytes
-
-    base = f"{model.base} ({model.base_license})" if model.base else "none"
-    data = "; ".join(f"{d.name} ({d.license}{'' if d.rows is None else f', {d.rows:,} rows'})" for d in model.data)
-    extra = f" (extra {model.extra})" if model.extra else ""
-    facts = {
-        "used by": ", ".join(model.used_by) + extra, "base model": base, "license": model.license,
-        "size": megabytes(model.size), "trained on": data,
-        "measured": NOT_MEASURED if model.headline is None else str(model.headline),
-    }  # fmt: skip
-    return "\n".join([model.task, *(f"{key}: {value}" for key, value in facts.items()), ""])
+        return
+    rows = []
+    for model in models:
+        base = f"{model.base} ({model.base_license})" if model.base else "none"
+        data = "; ".join(f"{d.name} ({d.license}{'' if d.rows is None else f', {d.rows:,} rows'})" for d in model.data)
+        extra = f" (extra {model.extra})" if model.extra else ""
+        facts = {
+            "used by": ", ".join(model.used_by) + extra, "base model": base, "license": model.license,
+            "size": megabytes(model.size), "trained on": data,
+            "measured": NOT_MEASURED if model.headline is None else str(model.headline),
+        }  # fmt: skip
+        about = "\n".join([model.task, *(f"{key}: {value}" for key, value in facts.items()), ""])
+        rows.append({"name": model.name, "what it is": about})
+    print_records(rows)
 
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
@@ -119,13 +113,6 @@ def _presets() -> list[dict[str, Any]]:
     return [{"name": p.name, "title": p.title, "measures": " ".join(p.measures)} for p in presets().values()]
 
 
-def _tokenizers() -> list[dict[str, Any]]:
-    from askew.core.plugins import load, names
-
-    about = {name: load("tokenizer", name).__doc__ or "no description" for name in names("tokenizer")}
-    return [{"name": name, "about": text.splitlines()[0]} for name, text in about.items()]
-
-
 def _resolvers() -> list[dict[str, Any]]:
     from askew.core.groups import RESOLVERS, resolver_id
 
@@ -163,7 +150,7 @@ def _plugins() -> list[dict[str, Any]]:
 
 
 _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "lexicons": _lexicons, "measures": _measures, "presets": _presets, "tokenizers": _tokenizers,
+    "lexicons": _lexicons, "measures": _measures, "presets": _presets, "tokenizers": partial(_plugins_of, "tokenizer"),
     "resolvers": _resolvers, "rankers": _rankers, "reformulators": partial(_plugins_of, "reformulator"),
     "filters": partial(_plugins_of, "filter"), "classifiers": partial(_plugins_of, "classifier"),
     "mitigation": partial(_plugins_of, "mitigation"), "log_formats": partial(_plugins_of, "log_format"),

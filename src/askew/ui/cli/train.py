@@ -13,7 +13,6 @@ import typer
 from askew.core.groups import Groups
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, safe, say, say_json, say_wrapped
-from askew.ui.cli.settings_help import WithDefaults
 
 if TYPE_CHECKING:
     from askew.train.common import Trained
@@ -77,9 +76,6 @@ def _say_command(about: str, *lines: str) -> None:
     typer.echo("  " + " \\\n    ".join(map(safe, lines)))
 
 
-@train_app.command(
-    "classifier", short_help="Train a classifier that predicts which group a query asks about.", cls=WithDefaults
-)
 @_training("""
 DATA: A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label.
 --folds: The number of folds of the cross-validation.
@@ -102,9 +98,6 @@ def classifier_command(data: Path, out: Path, as_json: bool = False, **options: 
     _say_command("to classify other queries with this model:", use)
 
 
-@train_app.command(
-    "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
-)
 @_training("""
 DATA: The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).
 --method: Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with PEFT) or

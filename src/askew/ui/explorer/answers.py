@@ -16,8 +16,7 @@ from askew.core.files import DATA
 from askew.core.groups import LEARNED, WHO, WHO_SHORT, Groups
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.outcome import OUTCOMES, UNKNOWN, UNKNOWN_SIGN, Outcome, Verdict, joint_signs, outcome_codes
-from askew.core.ranking import Flags, Floats, Ints
-from askew.measures.decompose import Decomposition
+from askew.core.ranking import Floats
 from askew.measures.headline import Headline
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.relevance import OFFTOPIC, asks_about, open_estimator
@@ -78,7 +77,8 @@ class Sides:
         """
         if not self.effectiveness or not self.lean:
             return [None] * rows
-        first, second = ([_column(gains, name, rows) for name in side] for side in (self.effectiveness, self.lean))
+        missing = np.full(rows, np.nan)
+        first, second = ([gains.get(name, missing) for name in side] for side in (self.effectiveness, self.lean))
         codes = outcome_codes(first, second, self.tolerance).tolist()
         return [None if code == UNKNOWN else OUTCOMES[code] for code in codes]
 
@@ -86,12 +86,8 @@ class Sides:
         """Return the changes of lean alone: less, same or more."""
         if not self.lean:
             return [None] * rows
-        signs = joint_signs([_column(gains, name, rows) for name in self.lean], self.tolerance)
+        signs = joint_signs([gains.get(name, np.full(rows, np.nan)) for name in self.lean], self.tolerance)
         return [None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign].lean for sign in signs.tolist()]
-
-
-def _column(gains: Mapping[str, Floats], name: str, rows: int) -> Floats:
-    return gains[name] if name in gains else np.full(rows, np.nan)
 
 
 # Check by rules whether there is a reason for a query to name a group.
@@ -151,10 +147,11 @@ class WarrantRules:
 
     @cached_property
     def _groups(self) -> Marker:
-        one = self._counted
-        if one is None:
+        groups = self._counted
+        if groups is None:
             return Marker(load_lexicon("gender"))
-        return Marker(one.lexicon, one.tokenizer if can_mark(one.tokenizer) else TOKENIZER, one.overlap, one.names)
+        tokenizer = groups.tokenizer if can_mark(groups.tokenizer) else TOKENIZER
+        return Marker(groups.lexicon, tokenizer, groups.overlap, groups.names)
 
     def look(self, query: str) -> Warrant:
         """Apply the rules to a query."""
@@ -176,17 +173,8 @@ class WarrantRules:
             ]  # fmt: skip
             found = {"named person": named, "fixed name": fixed, "biology": _marker(_BIOLOGY).find(query)}
         reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
-        return Warrant(_words(query, marks), _named(marks), reasons, tuple(found))
-
-    def groups(self, query: str) -> tuple[str, ...]:
-        """Return the groups that the words of a query name."""
-        if counts_english(self._groups.lexicon) and not is_english(query):
-            return ()
-        return _named(self._groups.find(query))
-
-
-def _named(marks: list[Mark]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(group for mark in marks for group in mark.groups))
+        groups = tuple(dict.fromkeys(group for mark in marks for group in mark.groups))
+        return Warrant(_words(query, marks), groups, reasons, tuple(found))
 
 
 def _words(query: str, marks: list[Mark]) -> tuple[str, ...]:
@@ -242,13 +230,6 @@ class CountedPart:
     net: float
 
 
-def counted_parts(found: Decomposition) -> tuple[CountedPart, ...]:
-    """Return the parts by reason (``why``), with the names that are used for marks."""
-    names = {"offtopic": OFF_TOPIC, "ontopic": ON_TOPIC, "asked": ASKED}
-    return tuple(CountedPart(names.get(one.name, one.name), one.share, one.net)
-                 for one in found.parts if one.kind == "why")  # fmt: skip
-
-
 class Reasons:
     """Explains marks of some groups; ``who`` are the classes that the deciding measure counts, empty for all."""
 
@@ -267,7 +248,15 @@ class Reasons:
         text_of = np.repeat(np.arange(len(marks)), [len(each) for each in marks])
         starts, ends = (np.array([getattr(mark, end) for mark in flat], np.int64) for end in ("start", "end"))
         who = class_probabilities(open_resolver(default_resolver()), texts, text_of, starts, ends)
-        why = _why(query, texts, text_of, starts, who, np.array(relevant, np.bool_))
+        why = np.zeros((0, 3))
+        if flat:
+            # A document that is judged relevant is on topic.
+            estimator, naming, rows = open_estimator(RESOLVER), sorted(set(text_of.tolist())), text_of.tolist()
+            chance = np.zeros(len(texts))
+            chance[naming] = estimator.relevance([query] * len(naming), [texts[row] for row in naming])
+            chance[np.array(relevant, np.bool_)] = 1.0
+            queries, texts_of_marks = [query] * len(rows), [texts[row] for row in rows]
+            why = estimator.why(queries, texts_of_marks, starts.tolist(), who, chance[rows])
         asked = np.array([bool(set(mark.groups) & set(named)) for mark in flat], np.bool_)
         why = asks_about(why, asked) if flat else why
         found: list[list[ShownMark]] = [[] for _ in texts]
@@ -280,19 +269,6 @@ class Reasons:
                 ShownMark(mark.start, mark.end, mark.groups, WHO[best], float(who[row, best]), part, p, counted)
             )
         return [tuple(each) for each in found]
-
-
-def _why(query: str, texts: Sequence[str], text_of: Ints, starts: Ints, who: Floats, relevant: Flags) -> Floats:
-    """Return the probabilities of each reason; a document that is judged relevant is on topic."""
-    estimator = open_estimator(RESOLVER)
-    naming = sorted(set(text_of.tolist()))
-    if not naming:
-        return np.zeros((0, 3))
-    chance = np.zeros(len(texts))
-    chance[naming] = estimator.relevance([query] * len(naming), [texts[row] for row in naming])
-    chance[relevant] = 1.0
-    rows = text_of.tolist()
-    return estimator.why([query] * len(rows), [texts[row] for row in rows], starts.tolist(), who, chance[rows])
 
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"

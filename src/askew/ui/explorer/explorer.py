@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +30,11 @@ from askew.pairs.gains import ORIGINAL, PairTable, make_pairs
 from askew.rewrite.classifiers import LABEL, make_classifier
 from askew.search.bm25.ranker import Bm25Ranker
 from askew.ui.explorer.answers import (
+    ASKED,
     EFFECTIVENESS,
     LEAN,
+    OFF_TOPIC,
+    ON_TOPIC,
     Alternatives,
     Answer,
     Comparison,
@@ -45,7 +47,6 @@ from askew.ui.explorer.answers import (
     Value,
     Variant,
     WarrantRules,
-    counted_parts,
     counts_english,
     is_english,
     not_english_note,
@@ -166,11 +167,6 @@ class Explorer:
             )
         return marked
 
-    @cached_property
-    def signatures(self) -> dict[str, str]:
-        """The signature of each measure, with all parameters."""
-        return {one.text: one.signature for one in self.scorer.asked}
-
     def search(self, query: str, k: int = TOP) -> Answer:
         """Return the top k documents, and the values of the measures for the top ``depth``."""
         return self._answer(self._judged(query), self._find([query], max(k, self.depth)), k)
@@ -218,7 +214,12 @@ class Explorer:
         if self._parts is not None and self._reasons.applies and not foreign:
             parts_of = self._parts.text
             found = self.scorer.decompose(self._parts, measured, doc_ids, self._texts, grades, query)
-            parts = counted_parts(found)
+            names = {"offtopic": OFF_TOPIC, "ontopic": ON_TOPIC, "asked": ASKED}
+            parts = tuple(
+                CountedPart(names.get(one.name, one.name), one.share, one.net)
+                for one in found.parts
+                if one.kind == "why"
+            )
         return Answer(
             query, query_id, grades is not None, results, len(hits.docs), total, shown, warrant, self.setting, picture,
             parts, parts_of, tuple(notes), first,
@@ -246,7 +247,7 @@ class Explorer:
 
     def explain(self, query: str, texts: Sequence[str], marks: Sequence[Sequence[Mark]]) -> list[tuple[ShownMark, ...]]:
         """Estimate whom the marked words of some texts point to and, with a query, the reasons for them."""
-        named = self._rules.groups(query) if query.strip() else ()
+        named = self._rules.look(query).groups if query.strip() else ()
         found = self._reasons.explain(query or "-", named, texts, marks, [False] * len(texts))
         if query.strip():
             return found
@@ -320,7 +321,7 @@ class Explorer:
         pairs = make_pairs(answered, directions, (effectiveness,), (self.lean,))
         variants = iter(self._variants(pairs, directions, proxy))
         originals = table[starts.tolist()].rows(named=True)
-        sides = self.counting.sides
+        sides, signatures = self.counting.sides, {one.text: one.signature for one in self.scorer.asked}
         deciding = (*(() if proxy else sides.effectiveness), *(sides.lean or (self.lean,)))
         every = list[Alternatives | DataError]()
         for row, (one, written) in enumerate(zip(asked, made, strict=True)):
@@ -334,7 +335,7 @@ class Explorer:
             every.append(Alternatives(
                 one.query, one.query_id, judged, effectiveness, proxy, self.lean, original, own,
                 {reason: count for reason, count in sorted(lost.items()) if count},
-                {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
+                {name: signatures.get(name, AGREEMENT_SAYS) for name in directions},
                 {name: BETTER[way] for name, way in directions.items()}, self.setting,
                 self.leaning.leans(original.values.get(self.lean)), methods=written.methods, notes=written.notes,
                 deciding=deciding,
@@ -363,7 +364,7 @@ class Explorer:
         self, row: Mapping[str, Any], directions: Mapping[str, Direction], outcome: str | None = None,
         lean: str | None = None,
     ) -> Variant:  # fmt: skip
-        groups = self._rules.groups(row["text"])
+        groups = self._rules.look(row["text"]).groups
         if row["method"] == ORIGINAL:
             values = {name: number(row[column_of(name)]) for name in directions}
             return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, groups)

@@ -126,10 +126,6 @@ class Opening:
     built_by: str = ""
     dataset: str = ""
 
-    def can_compare(self, dataset: str) -> bool:
-        """Whether the results of the pairs of a dataset can be compared: not if another plan of the store made them."""
-        return self.explorer is not None and dataset == (self.dataset or dataset)
-
 
 def check_sources(sources: Sources) -> None:
     """Refuse missing or invalid sources, without opening anything slow."""
@@ -193,7 +189,13 @@ def open_sources(sources: Sources) -> Opening:
     """Open the sources; the index of the demo is built if it does not exist."""
     runs, audits, plan, counting, barred = _read(sources)
     store = _store_of(sources, counting)
-    changed = None if plan is None or sources.store is None else _changed(sources)
+    replaced = (("groups", sources.groups), ("measures", sources.measures))
+    given = [name for name, value in replaced if value is not None]
+    changed = None
+    if given and plan is not None and sources.store is not None:
+        what = " and ".join(given)
+        words = f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."
+        changed = Note(words, code="not-used", given=given)
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
     # What is searched, and whether it is the collection of the store with the ranker of the build.
     searched: SearchedCollection | None = None
@@ -233,14 +235,6 @@ def open_sources(sources: Sources) -> Opening:
         notes=every, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
         dataset=f"pairs-{pairs}" if pairs else "",
     )  # fmt: skip
-
-
-def _changed(sources: Sources) -> Note | None:
-    """Return a note if groups or measures were given that may differ from those of the build."""
-    given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
-    what = " and ".join(given)
-    words = f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."
-    return Note(words, code="not-used", given=given) if given else None
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:

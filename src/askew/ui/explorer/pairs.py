@@ -18,7 +18,6 @@ from askew.core.defaults import FEWEST, HELD_OUT
 from askew.core.errors import AskewError, DataError, StoreError, UnknownName
 from askew.core.files import digest_file
 from askew.core.measure import (
-    Direction,
     Measure,
     gain_column,
     held_out_gain_column,
@@ -30,6 +29,7 @@ from askew.core.outcome import Signs, signs, verdict
 from askew.core.ranking import Floats, Ints
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
+from askew.data.files import reason
 from askew.measures.catalogue import Catalogue
 from askew.pairs.figures import headline, held_out_gains
 from askew.pairs.held_out import HeldOut
@@ -81,24 +81,18 @@ def held_out_pairs(
     columns = [side(name) for name in directions for side in (old_column, new_column)]
     whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets)
     told = summarize(rows, directions, subsets)
-    figures = [
-        {**row, "verdict": _verdict(row, directions[row["measure"]])} for row in headline(whole, told).to_dicts()
-    ]
+    figures = []
+    for row in headline(whole, told).to_dicts():
+        # Better or worse if the interval of the change excludes zero; signed measures count by absolute value.
+        count, ends = row["held_out_queries" if row["figures"] == HELD_OUT else "queries"], (row["low"], row["high"])
+        sure = None not in ends and count >= FEWEST and not ends[0] <= 0 <= ends[1]
+        found_verdict = verdict(row["old_mean"], row["new_mean"], directions[row["measure"]]) if sure else None
+        figures.append({**row, "verdict": None if found_verdict is None else found_verdict.value})
     gains = {
         (row["query_id"], row["variant_id"]): {name: row[held_out_gain_column(name)] for name in directions}
         for row in held_out_gains(rows, directions).iter_rows(named=True)
     }
     return HeldOutPairs(tuple(figures), gains)
-
-
-def _verdict(row: Mapping[str, Any], direction: Direction) -> str | None:
-    """Return better or worse if the interval of the change excludes zero; signed measures count by absolute value."""
-    ends = row["low"], row["high"]
-    queries = row["held_out_queries"] if row["figures"] == HELD_OUT else row["queries"]
-    if None in ends or queries < FEWEST or ends[0] <= 0 <= ends[1]:
-        return None
-    found = verdict(row["old_mean"], row["new_mean"], direction)
-    return None if found is None else found.value
 
 
 PAGE_ROWS, MOST_ROWS = 25, 200
@@ -206,8 +200,7 @@ def open_pairs(store: Store, name: str = "") -> ShownPairs:
         try:
             digest = digest_file(store.folder(manifest.step, manifest.key) / part.file)
         except OSError as error:
-            why = error.strerror or str(error)
-            raise StoreError(f"{part.file}: a part of a finished step cannot be read ({why})") from None
+            raise StoreError(f"{part.file}: a part of a finished step cannot be read ({reason(error)})") from None
         if digest != part.sha256:
             raise StoreError(f"{part.file}: the part is damaged (its digest differs from the manifest)")
     return ShownPairs(name_of(manifest), rows_of(store, manifest), manifest, store)
@@ -338,14 +331,16 @@ class ShownPairs:
         """Return a pair for a page: its texts, its subsets, and the old value, new value and gain of each measure."""
         kept = {name: row[name] for name in _SHOWN if name in row}
         sides = {name: zip(("old", "new", "gain"), pair_columns(name), strict=True) for name in self.measures}
-        values = {name: {side: _number(row.get(column)) for side, column in each} for name, each in sides.items()}
+        values = {
+            name: {
+                side: None if (value := row.get(column)) is None or math.isnan(value) else value
+                for side, column in each
+            }
+            for name, each in sides.items()
+        }
         told = {} if self.held_out is None else self.held_out.gains.get((row["query_id"], row["variant_id"]), {})
         marked = [name for name in self.subsets if row[name]]
         return {**kept, "subsets": marked, "measures": values, "held_out_gains": told}
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else float(value)
 
 
 def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
@@ -409,8 +404,9 @@ def gain_cells(table: ShownPairs, wanted: PairFilter) -> GainCells | None:
     ends = [(float(side.min()), float(side.max())) if len(side) else (0.0, 0.0) for side in every]
     span = ends[0], ends[1]
     tolerance = float(table.manifest.settings.get("tolerance", 0.0))
-    made = [_cells(x, y, span, tolerance) for x, y in (fitting, every)]
-    return GainCells(lean, effectiveness, made[0], made[1], span, unknown[1])
+    return GainCells(
+        lean, effectiveness, _cells(*fitting, span, tolerance), _cells(*every, span, tolerance), span, unknown[1]
+    )
 
 
 def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:

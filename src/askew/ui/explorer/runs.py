@@ -63,11 +63,6 @@ class Audit:
         """The measures of the table."""
         return [one.text for one in self.report.asked]
 
-    def is_significant(self, measure_text: str) -> bool:
-        """Whether the comparison finds a significant difference."""
-        p = None if self.comparison is None else self.comparison.p_holm.get(measure_text)
-        return p is not None and p < SIGNIFICANT
-
     def values(self, measure_text: str, run: int) -> Floats:
         """Return the defined values of a run, in ascending order."""
         return np.sort(np.array(list(self._by_query(measure_text, run).values()), np.float64))

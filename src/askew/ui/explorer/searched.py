@@ -266,15 +266,13 @@ def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
     notes = [note] if note else []
     if not note and not place.same_documents:
         notes = [f"{OTHER_FILES}: the documents are those of the index in the store."]
-    name = _collection_name(place.plan.source)
-    texts = StoredTexts(terms)
-    stored = StoredPairs(place.store, place.plan).reformulations
     scores = place.plan.manifest(place.store, "scores")
-    originals = None if scores is None else originals_of(place.store, scores)
-    words = ranker_words(ranker)
-    return SearchedCollection(
-        name, ranker, words, terms, texts, known, depth=depth, stored=stored, originals=originals
-    ), notes
+    searched = SearchedCollection(
+        _collection_name(place.plan.source), ranker, ranker_words(ranker), terms, StoredTexts(terms), known,
+        depth=depth, stored=StoredPairs(place.store, place.plan).reformulations,
+        originals=None if scores is None else originals_of(place.store, scores),
+    )  # fmt: skip
+    return searched, notes
 
 
 def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, Any]) -> SearchedCollection:
@@ -284,13 +282,10 @@ def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, A
     terms = header["kind"] == "bm25"
     # An index of another kind determines its ranker.
     spec: Mapping[str, Any] = {**settings, "index": str(index)} if terms else compose(None, [index], [], {})
-    opened: Collection | None = None if collection is None else open_collection(collection)
-    # Only the name of a folder is shown, not its path.
     name = index.name if collection is None else _collection_name(collection)
-    ranker, known = make_ranker(spec), Known() if opened is None else known_of(opened)
-    texts = StoredTexts(index)
+    ranker, known = make_ranker(spec), Known() if collection is None else known_of(open_collection(collection))
     depth = int(retrieve.get("k", DEPTH))
-    return SearchedCollection(name, ranker, ranker_words(ranker), index, texts, known, depth=depth)
+    return SearchedCollection(name, ranker, ranker_words(ranker), index, StoredTexts(index), known, depth=depth)
 
 
 def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | None) -> SearchedCollection:
@@ -318,6 +313,7 @@ def _kind(named: Mapping[str, Any]) -> str:
 
 
 def _collection_name(source: str) -> str:
+    # Only the name of a folder is shown, not its path.
     return source if source == "demo" or source.startswith("irds:") else Path(source).name
 
 
@@ -356,11 +352,12 @@ class Writer:
     def __init__(self, searched: SearchedCollection, english: bool) -> None:
         self._searched, self._english = searched, english
         self._keep = Keep(list(searched.filters))
-        self._stage = ReformulateStage(dict(searched.methods), self._first_pass, "")
 
-    def _first_pass(self) -> FirstPass:
-        assert self._searched.first_pass is not None
-        return self._searched.first_pass
+        def first_pass() -> FirstPass:
+            assert searched.first_pass is not None
+            return searched.first_pass
+
+        self._stage = ReformulateStage(dict(searched.methods), first_pass, "")
 
     def candidates(self, queries: Sequence[tuple[str | None, str]]) -> list[Written]:
         """Return each query and its reformulations, without duplicate texts. A query is its id, if known, and its text.
@@ -382,7 +379,14 @@ class Writer:
             methods = tuple(self._stage.methods) if row in made else ()
             notes = (NOT_ENGLISH,) if row in foreign else ()
             written.append(Written(list(by_text.values()), dropped, methods, notes))
-        self._add_probabilities([one.candidates for one in written])
+        # Add the probabilities of the filter equivalence where no filter computed them.
+        missing = [
+            (one.candidates[0]["text"], row) for one in written for row in one.candidates[1:] if row["p_same"] is None
+        ]
+        if missing:
+            scores = self._judge.score([text for text, _ in missing], [row["text"] for _, row in missing])
+            for (_, candidate), score in zip(missing, scores, strict=True):
+                candidate.update(p_same=score["same"], p_natural=score["natural"])
         return written
 
     def _stored(self, query_id: str | None, text: str) -> list[Candidate]:
@@ -416,14 +420,6 @@ class Writer:
             passed = [{**rows[at], "query_id": query_ids[at], "stored": False} for at in places if reasons[at] is None]
             found.append((passed, dict(Counter(reason for at in places if (reason := reasons[at]) is not None))))
         return found
-
-    def _add_probabilities(self, candidates: Sequence[Sequence[Candidate]]) -> None:
-        """Add the probabilities of the filter equivalence where no filter computed them."""
-        missing = [(rows[0]["text"], row) for rows in candidates for row in rows[1:] if row["p_same"] is None]
-        if missing:
-            scores = self._judge.score([text for text, _ in missing], [row["text"] for _, row in missing])
-            for (_, row), score in zip(missing, scores, strict=True):
-                row.update(p_same=score["same"], p_natural=score["natural"])
 
     @cached_property
     def _judge(self) -> JudgingFilter:

@@ -54,7 +54,7 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
         Problem: lambda error: error,
         AskewError: problem_of,
         Busy: lambda error: too_many(error.seconds),
-        RequestValidationError: lambda error: Problem(422, _words(error)),
+        RequestValidationError: _invalid,
         # The details of other errors may name internals; those of too large requests state the limit.
         HTTPException: lambda error: Problem(
             error.status_code, error.detail if error.status_code == 413 else "", headers=error.headers
@@ -70,8 +70,8 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
     return app
 
 
-def _words(error: RequestValidationError) -> str:
+def _invalid(error: RequestValidationError) -> Problem:
     """Describe the first error, without the data that was sent."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("query", "body"))
-    return f"{place or 'the request'}: {first.get('msg', 'not as expected')}"
+    return Problem(422, f"{place or 'the request'}: {first.get('msg', 'not as expected')}")

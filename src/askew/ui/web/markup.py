@@ -10,15 +10,13 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
-from askew.report.markup import Markup, Value, escape, join, number, shown, tag
+from askew.report.markup import Markup, Value, drawn, escape, join, shown, tag
 
 _NAMES = frozenset([
     "a", "article", "button", "datalist", "fieldset", "form", "img", "input", "label", "legend", "li", "link", "mark",
     "meta", "option", "script", "select", "textarea",
 ])  # fmt: skip
 _VOID = frozenset(["img", "input", "link", "meta"])
-_ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
-_ADDRESSES = frozenset(["href", "src", "action", "formaction"])
 _LOCAL = re.compile(r"(/(?!/)|#|\?)[^\\\x00-\x20]*")
 
 __all__ = ["Markup", "address", "below", "element", "escape", "is_local", "join", "shown", "tag"]
@@ -30,22 +28,10 @@ def element(name: str, /, *children: object, **attributes: Value) -> Markup:
         raise ValueError(f"the element {name!r} is not allowed in a page")
     if name == "script" and (children or "src" not in attributes):
         raise ValueError("a script must be a file: give src and no content")
-    head = name + "".join(
-        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    # Only addresses of this service are allowed.
+    return drawn(
+        name, children, attributes, name in _VOID, lambda key, text: key != "style" and bool(_LOCAL.fullmatch(text))
     )
-    return Markup(f"<{head}/>") if name in _VOID else Markup(f"<{head}>{join(children)}</{name}>")
-
-
-def _attribute(key: str, value: Value) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "style":
-        raise ValueError(f"the attribute {name!r} is not allowed in a page")
-    if value is True:
-        return f" {name}"
-    text = number(value) if isinstance(value, float) else str(value)
-    if name in _ADDRESSES and not _LOCAL.fullmatch(text):
-        raise ValueError(f"only addresses of this service are allowed, found {name}={text!r}")
-    return f' {name}="{escape(text)}"'
 
 
 def address(path: str, parameters: Mapping[str, object] | None = None, place: str = "") -> str:

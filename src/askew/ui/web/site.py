@@ -6,13 +6,11 @@ import asyncio
 import hashlib
 import logging
 import re
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
 
 from askew.core.errors import DataError
 from askew.core.store.store import Store
@@ -35,7 +33,6 @@ from askew.ui.web.work import BatchWork, Work
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"PAR1")
 _NAME = re.compile(r"[^\w.()+-]+")
 MOST_LINES = 1_000_000
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,21 +60,11 @@ class Upload:
 
     def run(self) -> Run | None:
         """Parse the uploaded run; None if the upload is not a run."""
-        return replace(self._read(read_run), name=self.name) if self.what == "run" else None
+        return read_run(Path(self.name), data=self.data) if self.what == "run" else None
 
     def judgements(self) -> QrelsFile | None:
         """Parse the uploaded judgements; None if the upload has none."""
-        return self._read(read_judgements) if self.what == "qrels" else None
-
-    def _read(self, read: Callable[[Path], T]) -> T:
-        """Parse the data with a reader of files, from a temporary file with a fixed name."""
-        with tempfile.TemporaryDirectory(prefix="askew-upload-") as folder:
-            path = Path(folder) / "upload.txt"
-            path.write_bytes(self.data)
-            try:
-                return read(path)
-            except DataError as error:
-                raise DataError(str(error).replace(str(path), self.name).replace(path.name, self.name)) from None
+        return read_judgements(Path(self.name), self.data) if self.what == "qrels" else None
 
 
 class Uploads:

@@ -28,7 +28,28 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
     place = address("/", {"q": query, "k": k if k != TOP else None})
     back = tag("p", element("a", "← all reformulations of ", p.quote(query), href=place))
     head = [tag("h1", "Compare"), compare_form(query, other, k, found.old.query_id or ""), back]
-    body = [verdict_notice(found), tag("div", _leans(found), _values(found), class_="overview"), _sides(found)]
+    after, values = {one.measure: one.value for one in found.new.values}, []
+    for one in found.old.values:
+        means = [n.mean(value, 3) for value in (one.value, after.get(one.measure))]
+        values.append([tag("code", one.measure), *means, p.gain_cell(found.gains.get(one.measure))])
+    columns = {"measure": "code", "original": "number", "reformulated": "number", "gain": "number"}
+    caption = "Measures of both result lists; a positive gain is an improvement"
+    setting, sides = found.old.setting, (("Original query", found.old), ("Reformulated query", found.new))
+    pictures = [
+        tag("div", tag("h3", title), tag("p", one.lean.meaning), lean_picture(one.lean, setting, f"lean-{place}"))
+        for place, (title, one) in enumerate(sides) if one.lean is not None
+    ]  # fmt: skip
+    leans: list[object] = [tag("h2", "Bias (lean) of both result lists"), tag("div", *pictures, class_="pictures")]
+    leans += [picture_note([found.old.lean]), p.legend(setting)]
+    overview = tag("div", tag("div", *leans), p.data_table(caption, columns, values, "gains"), class_="overview")
+    body = [verdict_notice(found), overview]
+    if rows := max(len(found.old.results), len(found.new.results)):
+        moves = {one.doc_id: one for one in found.moves}
+        old = _side(found.old, "Original query", moves, found.depth, is_new=False)
+        new = _side(found.new, "Reformulated query", moves, found.depth, is_new=True)
+        both = tag("div", old, _lines(found.moves, rows, found), new, class_="sides")
+        title = tag("h2", "Document by document", id="sides-title")
+        body.append(tag("section", title, both, aria_labelledby="sides-title"))
     return Page(f"{other} against {query}", (*head, *body), "/", note)
 
 
@@ -57,38 +78,6 @@ def verdict_notice(found: Comparison) -> Markup:
     told += ["" if found.proxy else f" and {found.effectiveness}", f"); {kept}{same}."]
     proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
     return p.notice(tag("p", *told), *proxy, kind="plain")
-
-
-def _values(found: Comparison) -> Markup:
-    after = {one.measure: one.value for one in found.new.values}
-    head = {"measure": "code", "original": "number", "reformulated": "number", "gain": "number"}
-    rows = []
-    for one in found.old.values:
-        values = [n.mean(value, 3) for value in (one.value, after.get(one.measure))]
-        rows.append([tag("code", one.measure), *values, p.gain_cell(found.gains.get(one.measure))])
-    return p.data_table("Measures of both result lists; a positive gain is an improvement", head, rows, "gains")
-
-
-def _leans(found: Comparison) -> Markup:
-    setting, sides = found.old.setting, (("Original query", found.old), ("Reformulated query", found.new))
-    both = [
-        tag("div", tag("h3", title), tag("p", one.lean.meaning), lean_picture(one.lean, setting, f"lean-{place}"))
-        for place, (title, one) in enumerate(sides) if one.lean is not None
-    ]  # fmt: skip
-    pictures = tag("div", *both, class_="pictures")
-    note = picture_note([found.old.lean])
-    return tag("div", tag("h2", "Bias (lean) of both result lists"), pictures, note, p.legend(setting))
-
-
-def _sides(found: Comparison) -> Markup:
-    moves = {one.doc_id: one for one in found.moves}
-    rows = max(len(found.old.results), len(found.new.results))
-    if not rows:
-        return Markup()
-    old = _side(found.old, "Original query", moves, found.depth, is_new=False)
-    new = _side(found.new, "Reformulated query", moves, found.depth, is_new=True)
-    both = tag("div", old, _lines(found.moves, rows, found), new, class_="sides")
-    return tag("section", tag("h2", "Document by document", id="sides-title"), both, aria_labelledby="sides-title")
 
 
 def _side(answer: Answer, title: str, moves: Mapping[str, Move], depth: int, is_new: bool) -> Markup:

@@ -16,6 +16,7 @@ from askew.report import markup as n
 from askew.report.charts import UNDER, WIDTH, About, Plot, axis, numeric_frame, numeric_plot, picture, zero_lines
 from askew.report.markup import number
 from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairFilter, PairPage, ShownPairs
+from askew.ui.explorer.plan import name_of
 from askew.ui.web.markup import Markup, address, below, element, join, shown, tag
 from askew.ui.web.pages import parts as p
 from askew.ui.web.pages.shell import Page
@@ -213,7 +214,21 @@ class PairsView:
 def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     """Show one page of the pairs that match."""
     given, table, found = asked.model_dump(exclude_defaults=True), view.table, view.found
-    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), _choose(table, view.known)]
+    selector = tag("code", shown(table.manifest.settings.get("selector", "unknown")))
+    plan = element("a", "How these pairs were computed", href=below("/plan", table.name))
+    source: list[object] = [
+        "These pairs were chosen by the selector ",
+        selector,
+        " from ",
+        tag("code", table.name),
+        ". ",
+    ]
+    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), tag("p", *source, plan, class_="note")]
+    if len(view.known) > 1:
+        links = p.link_list(
+            ((name, address("/pairs", {"dataset": name})) for name in map(name_of, view.known)), table.name
+        )
+        body.append(tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
     parts = [facets(view.counts, asked, given)]
     if view.cells is not None:
         free = {key: value for key, value in given.items() if key not in (*BOUNDS, "page")}
@@ -243,18 +258,6 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
         clear = element("a", "Show all selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
         body.append(p.notice(tag("p", words, clear, "."), role="status"))
     return Page("Dataset", tuple(body), "/pairs", note)
-
-
-def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
-    selector = tag("code", shown(table.manifest.settings.get("selector", "unknown")))
-    plan = element("a", "How these pairs were computed", href=below("/plan", table.name))
-    words = ["These pairs were chosen by the selector ", selector, " from ", tag("code", table.name), ". ", plan]
-    facts = tag("p", *words, class_="note")
-    names = [f"{one.step}-{one.key}" for one in known]
-    if len(names) < 2:
-        return facts
-    links = p.link_list(((name, address("/pairs", {"dataset": name})) for name in names), table.name)
-    return tag("div", facts, tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
 
 
 def _figures(table: ShownPairs) -> Markup:
@@ -294,7 +297,10 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
         measure = tag("span", names.get(row["measure"], ""), " ", tag("code", row["measure"]))
         held: list[object] = [n.NONE, n.NONE]
         if row["figures"] == HELD_OUT:
-            held = [p.change_cell(row["change"], row["verdict"]), n.interval_of(row, "held_out_queries")]
+            look = {"better": "gain up", "worse": "gain down"}.get(row["verdict"] or "", "gain")
+            verdict = f" ({row['verdict']})" if row["verdict"] else ""
+            changed = tag("span", n.change(row["change"]), verdict, class_=look)
+            held = [changed, n.interval_of(row, "held_out_queries")]
         drawn.append([measure, *held, n.change(row["in_sample_change"])])
     slug = "".join(char if char.isascii() and char.isalnum() else "-" for char in subset)
     return p.data_table(caption, head, drawn, f"figures-{slug}")
@@ -326,7 +332,16 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
             "span", *(tag("span", value_words("subset", name), class_="chip") for name in marks), class_="marked"
         )
 
-    sorting = partial(_sorted, asked=asked, given=given)
+    def sorting(label: str, kind: str, sort: str, title: str) -> p.Head:
+        """Make a head that sorts. A second click reverses the order."""
+        name = sort.removeprefix("-")
+        turned = name if sort.startswith("-") else f"-{name}"
+        here = asked.sort.removeprefix("-") == name
+        arrow, way = ("▼", "descending") if asked.sort.startswith("-") else ("▲", "ascending")
+        link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
+        words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
+        return p.Head(element("a", label, words, href=link), kind, title, way if here else None)
+
     yield sorting("Reformulation", "quote", "text", "text"), text
     original = sorting("Original query", "quote", "original", "original_text")
     yield original, lambda row: tag("bdi", shown(row.get("original_text", "")), dir="auto")
@@ -336,7 +351,8 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
             yield sorting(f"Gain in {side}", "gains", f"-{side}", names), partial(_values, measure)
     for label, sort, column, means in _CHANCES:
         if column in table.columns:
-            yield sorting(label, "number", sort, f"{column}: {means}"), partial(_share, column)
+            share = partial(lambda column, row: n.share(row[column], 0), column)
+            yield sorting(label, "number", sort, f"{column}: {means}"), share
     if "kind" in table.columns and table.counts.get("kind"):
         yield sorting("Kind", "name", "kind", "kind"), lambda row: shown(row.get("kind") or n.NONE)
     if "method" in table.columns:
@@ -347,15 +363,9 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
 
 
 _CHANCES = (
-    ("P(same)", "-same", "p_same",
-     "the probability that the reformulation has the same meaning as the original query"),
-    ("P(natural)", "-natural", "p_natural",
-     "the probability that a person could type the reformulation as a query"),
-)  # fmt: skip
-
-
-def _share(column: str, row: Row) -> str:
-    return n.share(row[column], 0)
+    ("P(same)", "-same", "p_same", "the probability that the reformulation has the same meaning as the original query"),
+    ("P(natural)", "-natural", "p_natural", "the probability that a person could type the reformulation as a query"),
+)
 
 
 def _values(measure: str, row: Row) -> Markup:
@@ -364,14 +374,3 @@ def _values(measure: str, row: Row) -> Markup:
     held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
     both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
     return tag("span", *held, tag("span", "in-sample ", p.gain_cell(values["gain"]), *both, class_="in-sample"))
-
-
-def _sorted(label: str, kind: str, sort: str, title: str, *, asked: PairFilter, given: dict[str, Any]) -> p.Head:
-    """Make a head that sorts. A second click reverses the order."""
-    name = sort.removeprefix("-")
-    turned = name if sort.startswith("-") else f"-{name}"
-    here = asked.sort.removeprefix("-") == name
-    arrow, way = ("▼", "descending") if asked.sort.startswith("-") else ("▲", "ascending")
-    link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
-    words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
-    return p.Head(element("a", label, words, href=link), kind, title, way if here else None)

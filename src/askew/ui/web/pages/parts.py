@@ -88,11 +88,11 @@ def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: 
     return " and ".join(told)
 
 
-def signed(value: float | None, digits: int = 3) -> str:
+def signed(value: float | None) -> str:
     """Format a gain with its sign."""
     if value is None:
         return n.NONE
-    text = f"{value:+.{digits}f}"
+    text = f"{value:+.3f}"
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text.lstrip("+-")
 
 
@@ -101,12 +101,6 @@ def gain_cell(gain: float | None, colored: bool = True) -> Markup:
     kind, word = _ARROWS.get(verdict(0.0, gain, Direction.UP), ("", ""))
     look = f"gain {kind}".strip() if colored else "gain"
     return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
-
-
-def change_cell(change: float | None, found: str | None) -> Markup:
-    """Show a change in percent, and whether it is better or worse, which depends on the measure."""
-    look = {"better": "gain up", "worse": "gain down"}.get(found or "", "gain")
-    return tag("span", n.change(change), "" if found is None else f" ({found})", class_=look)
 
 
 def notice(*words: object, kind: str = "", role: str | None = None) -> Markup:
@@ -235,7 +229,12 @@ def lean_picture(one: LeanPicture, setting: Setting, name: str = "lean") -> Mark
         y = top - LINE * 0.6
         first, last = setting.groups[0], setting.groups[-1]
         drawn.append(tag("g", label_at(_LEFT, y, f"← {first}"), label_at(_RIGHT, y, f"{last} →", "end")))
-    about = About(name, f"{one.measure}, result by result", _described(one))
+    steps, typical_words = ", ".join(n.mean(value, 3) for value in one.running), ""
+    if one.typical is not None:
+        ends = f"between {n.mean(one.typical.quantiles[0], 3)} and {n.mean(one.typical.quantiles[-1], 3)}"
+        typical_words = f" For nine in ten of {one.typical.queries:,} queries, {one.measure} is {ends}."
+    described = f"{one.measure} is {n.mean(one.value, 3)}. With one result, two and so on: {steps}.{typical_words}"
+    about = About(name, f"{one.measure}, result by result", described)
     return tag(
         "div", picture(about, WIDTH, bottom + UNDER, *drawn, axis_below(plot, axis)), class_="chart lean-picture"
     )
@@ -265,18 +264,6 @@ def _steps(one: LeanPicture, setting: Setting, plot: Plot) -> list[Markup]:
         drawn.append(tag("g", tag("title", told), tag("circle", cx=to[0], cy=to[1], r=2.6, class_="step-dot")))
         x, y, before = *to, value
     return drawn
-
-
-def _described(one: LeanPicture) -> str:
-    steps = ", ".join(n.mean(value, 3) for value in one.running)
-    typical = ""
-    if one.typical is not None:
-        low, high = one.typical.quantiles[0], one.typical.quantiles[-1]
-        typical = (
-            f" For nine in ten of {one.typical.queries:,} queries, {one.measure} is between {n.mean(low, 3)} and "
-            f"{n.mean(high, 3)}."
-        )
-    return f"{one.measure} is {n.mean(one.value, 3)}. With one result, two and so on: {steps}.{typical}"
 
 
 def picture_note(pictures: Sequence[LeanPicture | None]) -> Markup:

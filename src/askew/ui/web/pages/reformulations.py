@@ -49,16 +49,11 @@ def scatter(found: Alternatives, link: Callable[[Variant], str], label: str) -> 
         f"Up: {found.effectiveness}. {found.setting.sign} The table has the same values."
     )
     about = About("candidates", "Reformulations by effectiveness and lean", words)
-    frame = numeric_frame(plot, across, upright)
-    return picture(about, 460, plot.bottom + UNDER, _legend(), frame, *balance, *series)
-
-
-def _legend() -> Markup:
-    parts, x = [], 6.0
-    for kind, (number, size, words) in _KINDS.items():
-        parts += [tag("g", shape(number, x + 4, 9, size), class_=f"points-{kind}"), text(x + 16, 13, words)]
-        x += 16 + text_width(words) + 18
-    return tag("g", *parts)
+    frame, signs, left = numeric_frame(plot, across, upright), [], 6.0
+    for kind, (number, size, name) in _KINDS.items():
+        signs += [tag("g", shape(number, left + 4, 9, size), class_=f"points-{kind}"), text(left + 16, 13, name)]
+        left += 16 + text_width(name) + 18
+    return picture(about, 460, plot.bottom + UNDER, tag("g", *signs), frame, *balance, *series)
 
 
 # The number of reformulations shown; others are folded.
@@ -171,21 +166,19 @@ def _details(found: Alternatives, k: int) -> list[Markup]:
         body.append(tag("div", chart, class_="chart"))
         if found.proxy:
             body.append(tag("p", tag("strong", "A proxy. "), AGREEMENT_SAYS, class_="note"))
-        body.append(_table(found, k))
+        first = "agreement" if found.proxy else found.effectiveness
+        head = {"query": "quote", first: "number", found.lean: "number", "outcome": "words"}
+        original = tag("span", p.quote(found.query), tag("span", "original", class_="chip"))
+        named = [
+            (one, tag("span", _link(found, one, k), tag("span", one.method, class_="chip"))) for one in found.ordered()
+        ]
+        rows = [_row(found, one, name) for one, name in [(found.original, original), *named]]
+        caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
+        body.append(p.data_table(caption, head, rows, "candidates"))
     if found.dropped:
         told = ", ".join(f"{count} {reason}" for reason, count in found.dropped.items())
         body.append(tag("p", f"Dropped candidates: {told}.", class_="note"))
     return body
-
-
-def _table(found: Alternatives, k: int) -> Markup:
-    first = "agreement" if found.proxy else found.effectiveness
-    head = {"query": "quote", first: "number", found.lean: "number", "outcome": "words"}
-    rows = [_row(found, found.original, tag("span", p.quote(found.query), tag("span", "original", class_="chip")))]
-    for one in found.ordered():
-        rows.append(_row(found, one, tag("span", _link(found, one, k), tag("span", one.method, class_="chip"))))
-    caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
-    return p.data_table(caption, head, rows, "candidates")
 
 
 def _row(found: Alternatives, one: Variant, name: Markup) -> list[object]:

@@ -10,6 +10,7 @@ import numpy as np
 from askew.core.outcome import signs
 from askew.report import markup as n
 from askew.report.charts import About, Line, sorted_gains, steps
+from askew.study.compare import CompareReport
 from askew.ui.explorer.runs import MISSING_TEXT, SIGNIFICANT, Audit, Worst
 from askew.ui.web.markup import Markup, address, element, join, shown, tag
 from askew.ui.web.pages import parts as p
@@ -87,9 +88,20 @@ def _upload(opened: bool) -> Markup:
 
 def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
     measure = chosen.measure or found.measures[0]
-    tables = [_means(found), *([_comparison(found)] if found.comparison is not None else [])]
+    head = {"measure": "code", **{shown(run.name): "number" for run in found.report.runs}}
+    rows: list[list[object]] = []
+    for one in found.report.asked:
+        rows.append([tag("code", one.text)])
+        for mean in (found.report.mean(run, one) for run in found.report.runs):
+            ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], {mean.n:,} queries"
+            rows[-1].append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
+    tables = [tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))]
+    tables += [] if found.comparison is None else [_comparison(found.comparison)]
     body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
-    body += [_measures(found, chosen, measure), tag("div", *_figures(found, measure), class_="figures")]
+    links = p.link_list(((one, chosen.link(measure=one) + "#by-query") for one in found.measures), measure)
+    title = tag("h2", f"Query by query: {measure}", id="by-query")
+    body.append(tag("section", title, tag("p", join(links, " "), class_="sorting"), aria_labelledby="by-query"))
+    body.append(tag("div", *_figures(found, measure), class_="figures"))
     runs = enumerate(found.report.runs[:2])
     worst = [_worst(found.worst(measure, run), shown(scores.name), measure, run) for run, scores in runs]
     body.append(tag("div", *worst, class_="overview"))
@@ -100,22 +112,7 @@ def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
     return [*body, p.signature_list(one.signature for one in found.report.asked)]
 
 
-def _means(found: Audit) -> Markup:
-    head = {"measure": "code", **{shown(run.name): "number" for run in found.report.runs}}
-    rows: list[list[object]] = []
-    for one in found.report.asked:
-        cells: list[object] = []
-        for run in found.report.runs:
-            mean = found.report.mean(run, one)
-            ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], {mean.n:,} queries"
-            cells.append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
-        rows.append([tag("code", one.text), *cells])
-    return tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))
-
-
-def _comparison(found: Audit) -> Markup:
-    report = found.comparison
-    assert report is not None
+def _comparison(report: CompareReport) -> Markup:
     head = {
         "measure": "code", "gain": "number", "95% interval": "number", "p": "number", "p (Holm)": "number",
         "number of queries improved / unchanged / worsened": "number counts-head", "n queries": "number",
@@ -126,7 +123,7 @@ def _comparison(found: Audit) -> Markup:
         ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
         counts = " / ".join(n.count(count) for count in (result.improved, result.unchanged, result.worsened))
         holm = report.p_holm.get(one.text)
-        gain = p.gain_cell(result.gain, colored=found.is_significant(one.text))
+        gain = p.gain_cell(result.gain, colored=holm is not None and holm < SIGNIFICANT)
         rows.append(
             [tag("code", one.text), gain, ends, n.p_value(result.p), n.p_value(holm), counts, n.count(result.n)]
         )
@@ -137,12 +134,6 @@ def _comparison(found: Audit) -> Markup:
         f"measures of effectiveness, or of lean. A gain is colored if p (Holm) is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
-
-
-def _measures(found: Audit, chosen: RunsForm, measure: str) -> Markup:
-    links = p.link_list(((one, chosen.link(measure=one) + "#by-query") for one in found.measures), measure)
-    title = tag("h2", f"Query by query: {measure}", id="by-query")
-    return tag("section", title, tag("p", join(links, " "), class_="sorting"), aria_labelledby="by-query")
 
 
 def _figures(found: Audit, measure: str) -> list[Markup]:

@@ -53,10 +53,10 @@ def _chips(examples: Sequence[str]) -> Markup:
     return tag("ul", *links, class_="chips")
 
 
-def refused_page(query: str, k: int, message: str, note: str = "") -> Page:
+def refused_page(query: str, k: int, message: str) -> Page:
     """Show the error of a query, with the query still in its box."""
     head = (tag("h1", "Search", class_="hidden"), form(query, k, focus=True))
-    return Page("Search", (*head, p.notice(tag("p", message), kind="warn", role="alert")), "/", note)
+    return Page("Search", (*head, p.notice(tag("p", message), kind="warn", role="alert")), "/")
 
 
 def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note: str) -> Page:
@@ -70,17 +70,21 @@ def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note
 def search_page(answer: Answer, found: Alternatives | None, k: int, note: str) -> Page:
     """Show the results of a query. Without ``found``, reformulations are loaded into the page later."""
     head = [tag("h1", "Search", class_="hidden"), form(answer.query, k)]
-    body = [*head, *_notes(answer), *_warrant(answer)]
+    told = [*([] if answer.warrant.english else [NOT_ENGLISH]), *answer.notes]
+    notes = [p.notice(*(tag("p", one) for one in told), kind="warn")] if told else []
+    body = [*head, *notes, *_warrant(answer)]
     beside = waiting_section(answer, k) if found is None else section(found, k)
     first, rest = answer.results[:FIRST], answer.results[FIRST:]
-    lists = [_lean(answer), _list(first, answer, "first"), beside]
+    lean = [tag("h2", "Bias (lean) of the results")]
+    if answer.lean is not None:
+        lean += [tag("p", tag("strong", answer.lean.meaning)), lean_picture(answer.lean, answer.setting)]
+        lean.append(picture_note([answer.lean]))
+        lean += [] if answer.headline is None or not answer.headline.parts else [html_table(answer.headline.table())]
+    words = f"Marked words in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
+    lean += [tag("p", words), p.legend(answer.setting), parts_line(answer.parts, answer.parts_of)]
+    lists = [tag("section", *lean, class_="results-lean", aria_label="Lean"), _list(first, answer, "first"), beside]
     lists += [*([_list(rest, answer, "rest")] if rest else []), _measures(answer)]
     return Page(answer.query, (*body, tag("div", *lists, class_="results-grid")), "/", note)
-
-
-def _notes(answer: Answer) -> list[Markup]:
-    told = [*([] if answer.warrant.english else [NOT_ENGLISH]), *answer.notes]
-    return [p.notice(*(tag("p", one) for one in told), kind="warn")] if told else []
 
 
 def _warrant(answer: Answer) -> list[Markup]:
@@ -110,17 +114,6 @@ def _emphasized(words: Sequence[str]) -> Markup:
     return join([tag("em", word) for word in words], ", ")
 
 
-def _lean(answer: Answer) -> Markup:
-    lean = [tag("h2", "Bias (lean) of the results")]
-    if answer.lean is not None:
-        lean += [tag("p", tag("strong", answer.lean.meaning)), lean_picture(answer.lean, answer.setting)]
-        lean.append(picture_note([answer.lean]))
-        lean += [] if answer.headline is None or not answer.headline.parts else [html_table(answer.headline.table())]
-    words = f"Marked words in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
-    lean += [tag("p", words), p.legend(answer.setting), parts_line(answer.parts, answer.parts_of)]
-    return tag("section", *lean, class_="results-lean", aria_label="Lean")
-
-
 def _measures(answer: Answer) -> Markup:
     """Make a table for lean and one for effectiveness."""
     parts = []
@@ -140,17 +133,13 @@ def _measures(answer: Answer) -> Markup:
 
 
 def _list(results: Sequence[ShownResult], answer: Answer, kind: str) -> Markup:
-    items = [_result(one, answer) for one in results]
+    items = []
+    for one in results:
+        head = p.result_head(one, tag("span", p.counted(one.mentions, answer.setting), class_="counts"))
+        text = tag("p", explained(one.text, one.marks, answer.setting), " …" if one.cut else "", class_="text")
+        items.append(element("li", head, lean_bar(one.mentions, answer.setting), text, id=f"r{one.rank}"))
     # On a wide screen the second list follows the first one, and its title is not shown.
     shown = "Results" if results[0].rank == 1 else f"Results {results[0].rank} to {results[-1].rank}"
     title = tag("h2", shown, id=f"results-{kind}-title")
     drawn = tag("ol", *items, class_="results", start=results[0].rank)
     return tag("section", title, drawn, aria_labelledby=f"results-{kind}-title", class_=f"results-{kind}")
-
-
-def _result(one: ShownResult, answer: Answer) -> Markup:
-    head = p.result_head(one, tag("span", p.counted(one.mentions, answer.setting), class_="counts"))
-    text = [explained(one.text, one.marks, answer.setting), " …" if one.cut else ""]
-    return element(
-        "li", head, lean_bar(one.mentions, answer.setting), tag("p", *text, class_="text"), id=f"r{one.rank}"
-    )

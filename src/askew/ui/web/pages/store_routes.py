@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -55,7 +56,8 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
         if not known:
             return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
         table = site.pairs(opened, asked.dataset)
-        can_open = opened.can_compare(table.name)
+        # Results cannot be compared if another plan of the store made the pairs.
+        can_open = opened.explorer is not None and table.name == (opened.dataset or table.name)
         view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
         return pairs.pairs_page(view, asked, note)
 
@@ -128,7 +130,12 @@ def _measured(opened: Opened, chosen: runs_form.RunsForm, sent: Mapping[str, Upl
         judged = _sent(sent, chosen.qrels).judgements() if chosen.qrels else None
         if chosen.qrels and judged is None:
             raise ConfigError("this upload has no judgements: upload the runs again, with a file of judgements")
-        found = measured(_renamed(list(runs.values())), here.explorer, qrels=judged, missing=chosen.missing)
+        different: dict[str, Run] = {}
+        for one in runs.values():
+            # Two files may have the same name.
+            numbers = (f"{one.name} ({number})" for number in count(2))
+            different[next(name for name in chain([one.name], numbers) if name not in different)] = one
+        found = measured(different, here.explorer, qrels=judged, missing=chosen.missing)
         if chosen.measure:
             found.asked(chosen.measure)
     except AskewError as error:
@@ -159,17 +166,6 @@ def _sent(sent: Mapping[str, Upload], digest: str) -> Upload:
     if digest not in sent:
         raise ConfigError("this upload is no longer kept: upload the file again")
     return sent[digest]
-
-
-def _renamed(runs: list[Run]) -> dict[str, Run]:
-    """Give runs different names, because two files may have the same name."""
-    found: dict[str, Run] = {}
-    for one in runs:
-        name, number = one.name, 2
-        while name in found:
-            name, number = f"{one.name} ({number})", number + 1
-        found[name] = one
-    return found
 
 
 @router.post("/runs")
