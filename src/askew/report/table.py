@@ -1,6 +1,7 @@
 """The one model of a table. The terminal, HTML, LaTeX, CSV and JSON are rendered from it.
 
-Cells are values, and a column says how a value is shown. A cell that is a text is shown as it is.
+Cells are values, and a column says how a value is shown. A cell that is a text is shown as it is. In the tables of a
+page, labels and cells can be markup.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Column:
 
     Numbers have ``digits`` decimals (the ends of an interval one fewer), a plus sign if ``signed``, and a ``unit``,
     such as "%". A smaller number than ``least`` is shown as less than it. The heading shows the ``direction`` of better
-    values, if there is one.
+    values, if there is one. On a page, a heading may have a tooltip (``title``) and a ``sort`` order.
     """
 
     label: str
@@ -59,6 +60,8 @@ class Column:
     signed: bool = False
     unit: str = ""
     least: float | None = None
+    title: str | None = None
+    sort: str | None = None
 
     @property
     def heading(self) -> str:
@@ -193,7 +196,11 @@ def csv_table(table: Table) -> str:
 def html_table(table: Table) -> Markup:
     """The table in a box that scrolls sideways on a narrow screen."""
     title = f"table-{table.name}"
-    head = tag("thead", tag("tr", *(tag("th", col.heading, scope="col", class_=col.kind) for col in table.columns)))
+    heads = [
+        tag("th", col.heading, scope="col", class_=col.kind, title=col.title, aria_sort=col.sort)
+        for col in table.columns
+    ]
+    head = tag("thead", tag("tr", *heads))
     caption = tag("caption", tag("span", table.caption), id=title)
     bodies = []
     for group in table.groups:
@@ -214,6 +221,8 @@ def html_table(table: Table) -> Markup:
 
 
 def _html_cell(text: str, kind: str) -> Markup:
+    if isinstance(text, Markup):
+        return text
     if kind == QUOTE:
         return quoted(text, _LONGEST)
     if kind == CODE:

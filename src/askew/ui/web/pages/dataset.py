@@ -15,6 +15,8 @@ from askew.core.store.manifest import Manifest
 from askew.report import markup as n
 from askew.report.charts import UNDER, WIDTH, About, Plot, axis, numeric_frame, numeric_plot, picture, zero_lines
 from askew.report.markup import number
+from askew.report.page import slug
+from askew.report.table import Column
 from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairFilter, PairPage, ShownPairs
 from askew.ui.explorer.plan import name_of
 from askew.ui.web.markup import Markup, address, below, element, join, shown, tag
@@ -302,15 +304,14 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
             changed = tag("span", n.change(row["change"]), verdict, class_=look)
             held = [changed, n.interval_of(row, "held_out_queries")]
         drawn.append([measure, *held, n.change(row["in_sample_change"])])
-    slug = "".join(char if char.isascii() and char.isalnum() else "-" for char in subset)
-    return p.data_table(caption, head, drawn, f"figures-{slug}")
+    return p.data_table(caption, head, drawn, slug(subset, before="figures"))
 
 
 Row = Mapping[str, Any]
-Column = tuple[p.Head, Callable[[Row], object]]
+Shown = tuple[Column, Callable[[Row], object]]
 
 
-def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Iterator[Column]:
+def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Iterator[Shown]:
     """Make columns with plain names. The tooltip has the name of the column in the file; a click sorts."""
     table = view.table
 
@@ -332,7 +333,7 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
             "span", *(tag("span", value_words("subset", name), class_="chip") for name in marks), class_="marked"
         )
 
-    def sorting(label: str, kind: str, sort: str, title: str) -> p.Head:
+    def sorting(label: str, kind: str, sort: str, title: str) -> Column:
         """Make a head that sorts. A second click reverses the order."""
         name = sort.removeprefix("-")
         turned = name if sort.startswith("-") else f"-{name}"
@@ -340,7 +341,7 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
         arrow, way = ("▼", "descending") if asked.sort.startswith("-") else ("▲", "ascending")
         link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
         words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
-        return p.Head(element("a", label, words, href=link), kind, title, way if here else None)
+        return Column(element("a", label, words, href=link), kind, title=title, sort=way if here else None)
 
     yield sorting("Reformulation", "quote", "text", "text"), text
     original = sorting("Original query", "quote", "original", "original_text")
@@ -359,7 +360,7 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
         yield sorting("Method", "name", "method", "method"), lambda row: shown(row["method"] or n.NONE)
     if "outcome" in table.columns:
         yield sorting("Outcome", "words", "outcome", "outcome"), outcome
-    yield p.Head("Subsets", "words"), subsets
+    yield Column("Subsets", "words"), subsets
 
 
 _CHANCES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
@@ -13,6 +13,7 @@ from askew.report.charts import below as axis_below
 from askew.report.charts import mark as shape
 from askew.report.charts import text as label_at
 from askew.report.markup import Value
+from askew.report.table import Column, html_table, table
 from askew.ui.explorer.answers import CountedPart, Setting, ShownMark, ShownResult
 from askew.ui.explorer.explorer import TOP
 from askew.ui.explorer.leaning import LeanPicture
@@ -27,15 +28,6 @@ _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
 _MIXED = {"worse": "better", "more": "less"}
 _ARROWS: dict[Verdict | None, tuple[str, str]] = {Verdict.BETTER: ("up", "▲ "), Verdict.WORSE: ("down", "▼ ")}
 Option = tuple[str, str]
-
-
-class Head(NamedTuple):
-    """The head of a column: its label, the class of its cells, its tooltip, and its sort order."""
-
-    label: object
-    kind: str
-    title: str | None = None
-    sort: str | None = None
 
 
 Gained = tuple[str | None, float | None]
@@ -156,19 +148,11 @@ def pager(path: str, given: Mapping[str, object], page: int, pages: int) -> Mark
 
 
 def data_table(
-    caption: str, head: Mapping[str, str] | Sequence[Head], rows: Sequence[Sequence[object]], name: str
+    caption: str, head: Mapping[str, str] | Sequence[Column], rows: Sequence[Sequence[Any]], name: str
 ) -> Markup:
-    """Make a table. The first cell of a row is its header. ``head`` maps labels of columns to classes of cells."""
-    title = f"table-{name}"
-    heads = [Head(*item) for item in head.items()] if isinstance(head, Mapping) else head
-    labels = [tag("th", one.label, scope="col", class_=one.kind, title=one.title, aria_sort=one.sort) for one in heads]
-    body = []
-    for first, *rest in rows:
-        cells = [tag("td", cell, class_=one.kind) for cell, one in zip(rest, heads[1:], strict=True)]
-        body.append(tag("tr", tag("th", first, class_=heads[0].kind, scope="row"), *cells))
-    caption_row = tag("caption", tag("span", caption), id=title)
-    drawn = tag("table", caption_row, tag("thead", tag("tr", *labels)), tag("tbody", *body))
-    return tag("div", drawn, class_="scroll", role="region", aria_labelledby=title, tabindex="0")
+    """Make a table of markup. ``head`` has the columns, or maps their labels to the classes of their cells."""
+    columns = [Column(*item) for item in head.items()] if isinstance(head, Mapping) else head
+    return html_table(table(name, caption, columns, rows))
 
 
 def signature_list(signatures: Iterable[str], *notes: Markup) -> Markup:
