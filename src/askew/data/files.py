@@ -91,7 +91,9 @@ def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> I
     return _whole_lines(blocks(path, size, meter), path)
 
 
-def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK, data: bytes | None = None) -> Iterator[tuple[int, str]]:
+def text_blocks(
+    path: Path, what: str, size: int = _TEXT_BLOCK, *, data: bytes | None = None
+) -> Iterator[tuple[int, str]]:
     """Blocks of whole lines as text, each with the number of its first line.
 
     The file is UTF-8, with or without a byte-order mark. Line ends become line feeds. ``data`` is the content of the
