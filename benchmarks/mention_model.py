@@ -88,6 +88,7 @@ class Label:
     text: str
     kind: str = ""
     group: str = ""
+    round: int = 1
 
     @property
     def document(self) -> tuple[str, str]:
@@ -119,7 +120,7 @@ def read_labels(files: Iterable[Path], data: Path) -> list[Label]:
         found.append(
             Label(
                 row["collection"], row["doc"], row["at"], row["word"], row["who"], row.get("split", "train"),
-                row.get("query", ""), text, row.get("kind", ""), row.get("group", ""),
+                row.get("query", ""), text, row.get("kind", ""), row.get("group", ""), row.get("round", 1),
             )
         )  # fmt: skip
     return found

@@ -33,7 +33,7 @@ def test_the_light_resolver_agrees_with_four_labels_of_five_in_the_held_out(prog
 
 
 @pytest.mark.parametrize("name", ["light", "neural"])
-def test_the_known_errors_that_are_shipped_are_counted_on_every_label_that_was_trained_on(name, program, data):
+def test_the_known_errors_that_are_shipped_are_counted_on_every_label_of_the_first_round(name, program, data):
     labels = program.read_labels([data / "mentions" / "mentions.jsonl", program.LABELS], data)
-    read = Counter(one.who for one in program.training_rows(labels))
+    read = Counter(one.who for one in program.training_rows(labels) if one.round == 1)
     assert confusion(name, "who").sum(axis=1).tolist() == [read[who] for who in WHO]

@@ -33,8 +33,16 @@ from askew.data.memory import documents_in_memory
 from askew.measures.catalogue import Catalogue, find_preset
 from askew.measures.common import directions_of, even_shares
 from askew.measures.mentions import ClippedCounter, MentionCounter, counter_for
-from askew.measures.requested import CountKey, default_measures, fields_of, keys_of, measure_list, reads_as_published
-from askew.measures.resolver import Counters, ResolvedCounter, ResolvedMentions
+from askew.measures.requested import (
+    CountKey,
+    default_measures,
+    fields_of,
+    headline_measures,
+    keys_of,
+    measure_list,
+    reads_as_published,
+)
+from askew.measures.resolver import Counters, ResolvedCounter, ResolvedMentions, default_resolver
 
 # annotate: count the mentions of groups in a collection once, and keep the counts in the store.
 
@@ -97,7 +105,7 @@ class Needs:
 def needs_of(
     measures: str | Sequence[str] | None, preset: str | None, fields: tuple[str, ...] = (), groups: Groups | None = None
 ) -> Needs:
-    """The counts that the given measures need, or those of the preset, or else the default measures."""
+    """The counts that the given measures need, or those of the preset, or the default measures and the headline."""
     chosen = find_preset(preset) if preset else None
     catalogue = Catalogue(chosen, {"fields": "+".join(fields)} if fields else {}, groups=groups)
     requested = (
@@ -106,6 +114,8 @@ def needs_of(
         else measure_list(measures)
     )
     asked = catalogue.complete(requested)
+    if measures is None and chosen is None:
+        asked = [*asked, *headline_measures(groups, 1, default_resolver())]
     # One stage counts all classes of mentions.
     stages = {stage_of(key): Annotate(catalogue.lexicons[key.lexicon], *stage_of(key)[1:]) for key in keys_of(asked)}
     return Needs(tuple(stages.values()), fields_of(asked, fields), reads_as_published(asked, chosen))

@@ -26,7 +26,7 @@ from askew.measures.common import mentions_for
 from askew.measures.counts import DocumentSource, Progress
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import as_runs, count_inputs, parts_of, read_runs
-from askew.measures.requested import is_doubtful
+from askew.measures.requested import GENERIC, headline_measures
 from askew.measures.resolver import default_resolver
 from askew.measures.statistics.intervals import Mean, mean_with_interval
 from askew.report.charts import About, dots
@@ -34,7 +34,6 @@ from askew.report.markup import Markup
 from askew.report.table import NAME, Cell, Column, Estimate, Table, table
 
 NEUTRAL = "neutral"
-GENERIC = "generic"
 CUTOFF = 10
 # The names of the mentions that count, in sentences.
 WHOM = {GENERIC: "people in general", ANY: "all mentions"}
@@ -180,21 +179,6 @@ class Headline:
             **asdict(self), "toward": self.toward, "sentence": self.sentence,
             "parts": [{**asdict(part), "toward": part.toward, "beyond_chance": part.is_beyond} for part in self.parts],
         }  # fmt: skip
-
-
-def headline_measures(groups: GroupsLike | None, cutoff: int, resolver: str, **options: Any) -> list[MeasureRequest]:
-    """The measures of a headline: for each kind of mentions, the lean without its sign, then with it."""
-    counted_groups = None if groups is None else Groups.of(groups)
-    catalogue = Catalogue(overrides=options, groups=counted_groups)
-    several = counted_groups is not None and len(counted_groups.names) > 2
-    names = ["AWRF({})"] if several else ["ARaB(tf,sign=abs{})", "ARaB(tf{})"]
-    parts = [f"who={GENERIC},resolver={resolver}", ""] if resolver == "neural" else [""]
-    texts = [
-        f"{name.format(f',{part}' if part and not several else part)}@{cutoff}" for part in parts for name in names
-    ]
-    asked = catalogue.complete([text.replace("()", "") for text in texts])
-    # The resolver does not know the words of other groups.
-    return [one for one in asked if not is_doubtful(one)]
 
 
 def headline_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from askew.core.errors import ConfigError, Note
-from askew.core.groups import ANY, LEARNED, Groups
+from askew.core.groups import ANY, LEARNED, Groups, GroupsLike
 from askew.core.measure import Direction, Measure, split_measures
 from askew.core.protocols import MeasureFamily
 from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, family_of
@@ -17,6 +17,8 @@ BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "near
 
 # The groups of the published measures. For these, some methods and rules have their own word lists.
 PUBLISHED = frozenset(["female", "male"])
+# The class of mentions of people in general.
+GENERIC = "generic"
 
 
 def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
@@ -179,3 +181,18 @@ def _the_one(asked: Sequence[MeasureRequest], key: str) -> str | None:
             "compute these two separately"
         )
     return next(iter(said), None)
+
+
+def headline_measures(groups: GroupsLike | None, cutoff: int, resolver: str, **options: Any) -> list[MeasureRequest]:
+    """The measures of a headline: for each kind of mentions, the lean without its sign, then with it."""
+    counted_groups = None if groups is None else Groups.of(groups)
+    catalogue = Catalogue(overrides=options, groups=counted_groups)
+    several = counted_groups is not None and len(counted_groups.names) > 2
+    names = ["AWRF({})"] if several else ["ARaB(tf,sign=abs{})", "ARaB(tf{})"]
+    parts = [f"who={GENERIC},resolver={resolver}", ""] if resolver == "neural" else [""]
+    texts = [
+        f"{name.format(f',{part}' if part and not several else part)}@{cutoff}" for part in parts for name in names
+    ]
+    asked = catalogue.complete([text.replace("()", "") for text in texts])
+    # The resolver does not know the words of other groups.
+    return [one for one in asked if not is_doubtful(one)]

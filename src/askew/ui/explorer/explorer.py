@@ -22,9 +22,8 @@ from askew.core.measure import Direction, column_of, gain_column, new_column
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
-from askew.measures.headline import headline_measures
 from askew.measures.mentions import Mark, Marker, can_mark
-from askew.measures.requested import BETTER, CountKey, is_signed, key_of, sign_of
+from askew.measures.requested import BETTER, CountKey, headline_measures, is_signed, key_of, sign_of
 from askew.measures.resolver import default_resolver
 from askew.pairs.gains import ORIGINAL, PairTable, make_pairs
 from askew.rewrite.classifiers import LABEL, make_classifier
