@@ -12,6 +12,9 @@ the resident set of the server and the processes it started.
 ``slow bodies``  60 requests whose body comes a byte a second, and 4 such uploads
 ``garbage``      2,000 connections that send what is no HTTP
 ``uploads``      3 uploads at once of two large runs each, measured and compared
+``crowd``        200 clients with addresses of their own, who search and ask again as soon as they have an answer; one
+                 request in twenty is a reformulation of a query that nobody asked before. At the end all close their
+                 connections at once: how long is the service still at work for nobody?
 """
 
 from __future__ import annotations
@@ -74,10 +77,10 @@ def children(process: int) -> list[int]:
     return []
 
 
-def ask(port: int, query: str) -> int:
+def ask(port: int, query: str, kind: str = "search") -> int:
     connection = http.client.HTTPConnection(HOST, port, timeout=60)
     with contextlib.closing(connection):
-        connection.request("GET", "/api/search?" + urllib.parse.urlencode({"q": query}))
+        connection.request("GET", f"/api/{kind}?" + urllib.parse.urlencode({"q": query}))
         reply = connection.getresponse()
         reply.read()
         return reply.status
@@ -218,6 +221,73 @@ def demo_docs() -> list[str]:
     return [line.split("\t")[0] for line in lines]
 
 
+class Crowd:
+    """Clients who all ask for so many seconds, and then leave without waiting for their answers."""
+
+    def __init__(self, server: Server, clients: int, seconds: float) -> None:
+        self.server, self.clients, self.until = server, clients, time.monotonic() + seconds
+        self.seen: Counter[str] = Counter()
+        self.seconds: dict[str, list[float]] = {"search": [], "reformulate": []}
+
+    async def client(self, number: int) -> None:
+        chance, address = random.Random(number), f"127.0.1.{1 + number}"
+        reader, writer = await asyncio.open_connection(HOST, self.server.port, local_addr=(address, 0))
+        for turn in itertools.count():
+            kind = "reformulate" if chance.random() < 0.05 else "search"
+            new = f" {number} {turn}" if kind == "reformulate" else ""
+            given = urllib.parse.urlencode({"q": chance.choice(QUERIES) + new})
+            path = f"/api/{kind}?{given}"
+            start = time.perf_counter()
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            await reader.readexactly(int(head.partition("content-length:")[2].split("\r\n")[0]))
+            self.seen[f"{kind} {head.split()[1]}"] += 1
+            if head.split()[1] == "200":
+                self.seconds[kind].append(time.perf_counter() - start)
+            else:
+                await asyncio.sleep(1)
+
+    async def ask(self) -> None:
+        tasks = [asyncio.ensure_future(self.client(number)) for number in range(self.clients)]
+        await asyncio.sleep(self.until - time.monotonic())
+        for task in tasks:
+            task.cancel()
+        for found in await asyncio.gather(*tasks, return_exceptions=True):
+            self.seen[type(found).__name__] += not isinstance(found, asyncio.CancelledError)
+
+    def idle_after(self) -> float:
+        """Seconds until the server uses less than a tenth of a core over half a second."""
+        start = time.monotonic()
+        while time.monotonic() - start < 120:
+            before = cpu(self.server.process.pid)
+            time.sleep(0.5)
+            if cpu(self.server.process.pid) - before < 0.05:
+                break
+        return time.monotonic() - start
+
+
+def cpu(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def crowded(seconds: float) -> None:
+    with tempfile.TemporaryFile() as log:
+        server = Server(log, "-S -n 1024")
+        before, crowd = server.memory(), Crowd(server, 200, seconds)
+        asyncio.run(crowd.ask())
+        idle, after = crowd.idle_after(), server.memory()
+        start = time.perf_counter()
+        again = ask(server.port, QUERIES[0], "reformulate")
+        print(f"crowd: {', '.join(f'{count:,} x {what}' for what, count in sorted(crowd.seen.items()) if count)}")
+        for kind, times in crowd.seconds.items():
+            p50, p99 = (1000 * sorted(times)[int(share * len(times))] for share in (0.5, 0.99)) if times else (0, 0)
+            print(f"  {kind}: {len(times):,} answers, p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+        print(f"  memory before {before:.0f} MB, after {after:.0f} MB; idle {idle:.1f} s after all have gone")
+        took = time.perf_counter() - start
+        print(f"  then a reformulation: {again} in {took:.1f} s; exit code {server.stop()}", flush=True)
+
+
 ATTACKS: dict[str, Callable[[Attack], Coroutine[Any, Any, None]]] = {
     "slow heads": slow_heads, "few files": slow_heads, "many": many, "slow bodies": slow_bodies, "garbage": garbage,
     "uploads": uploads,
@@ -254,13 +324,13 @@ def report(name: str, other: Other, calm: int, attack: Attack, log: int, code: i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--only", choices=list(ATTACKS))
+    parser.add_argument("--only", choices=[*ATTACKS, "crowd"])
     given = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 16384)), hard))
     print(f"{given.seconds:.0f} s each; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
-    for name in ATTACKS if given.only is None else [given.only]:
-        attacked(name, given.seconds)
+    for name in [*ATTACKS, "crowd"] if given.only is None else [given.only]:
+        crowded(given.seconds) if name == "crowd" else attacked(name, given.seconds)
 
 
 if __name__ == "__main__":

@@ -334,7 +334,8 @@ def _open_smollm() -> tuple[Any, Any]:
     if file is None:
         raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file; reinstall it")
     try:
-        return read_llama(file), PreTrainedTokenizerFast.from_pretrained(str(file.parent), gguf_file=file.name)
+        place = str(file.parent)
+        return read_llama(file), PreTrainedTokenizerFast.from_pretrained(place, gguf_file=file.name)  # nosec B615 - local
     except LOADING as error:
         raise cannot_load(SMOLLM, "causal", error) from error
 

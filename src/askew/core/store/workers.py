@@ -92,7 +92,7 @@ class Worker:
         self._held = None
         where = "a step"
         try:
-            job, versions = pickle.loads(packed)
+            job, versions = pickle.loads(packed)  # nosec B301 - from the driver, through a pipe of its own
             where = f"step {job.step!r}"
             self._held = where, _make(job, versions), job.store.writer(job.step, job.key)
         except (Exception, SystemExit) as error:

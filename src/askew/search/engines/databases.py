@@ -279,7 +279,7 @@ class PostgresEngine(_VectorDatabase):
         if self.model:
             vector = quoted("searched", self.vector_field)
             distance = f"{vector} {_OPERATORS[self.distance]} %s"
-            sql = f"SELECT {distance}, {shown} FROM {table} WHERE {vector} IS NOT NULL ORDER BY 1 LIMIT %s"
+            sql = f"SELECT {distance}, {shown} FROM {table} WHERE {vector} IS NOT NULL ORDER BY 1 LIMIT %s"  # nosec B608 - quoted above
         else:
             # An index is found by the same expression, so a single column stands as it is.
             text = columns[1] if len(columns) == 2 else f"concat_ws(' ', {', '.join(columns[1:])})"
@@ -290,7 +290,7 @@ class PostgresEngine(_VectorDatabase):
             # The text of a tsquery quotes its words, so only operators have spaces around them.
             parsed = f"(SELECT replace(plainto_tsquery({language}, %s)::text, ' & ', ' | ')::tsquery AS query) AS asked"
             sql = f"""SELECT -ts_rank_cd({words}, asked.query), {shown} FROM {table}, {parsed}
-                WHERE {words} @@ asked.query ORDER BY 1, 2 LIMIT %s"""
+                WHERE {words} @@ asked.query ORDER BY 1, 2 LIMIT %s"""  # nosec B608 - quoted above
         # An HNSW index returns at most hnsw.ef_search rows: 40 by default, and 1000 at most.
         limits = "SELECT set_config('statement_timeout', %s, true), set_config('hnsw.ef_search', %s, true)"
         with client.transaction(), client.cursor() as cursor:
