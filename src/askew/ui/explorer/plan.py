@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,22 +89,31 @@ class RecordedPlan:
 
 
 def recorded_plan(store: Store) -> RecordedPlan | None:
-    """Return the plan with the most recently finished steps; None if the store has recorded no plan."""
+    """Return the plan with the most recently finished steps; None if the store has recorded no plan.
+
+    A file that is no plan is left out.
+    """
     times = {(one.step, one.key): made_at(store, one) for one in store.steps()}
 
     def finished(plan: Mapping[str, Any]) -> tuple[list[float], bool]:
         ends = (times[step, key] for step, key in plan["steps"] if (step, key) in times)
         return sorted(ends, reverse=True), "collection" in plan
 
-    plans = [one for one in store.plans() if {"recipe", "sections", "steps"} <= one.keys()]
-    last = max(plans, key=finished, default=None)
-    if last is None:
-        return None
-    recipe = Recipe(str(last["recipe"]), last["sections"])
-    # A plan of an earlier version has neither; then both are read from the recipe.
-    source = str(last.get("collection", recipe.table("collection").get("source")))
-    groups = remembered_groups(last["groups"]) if "groups" in last else groups_of(recipe)
-    return RecordedPlan(recipe, source, groups, {str(step): str(key) for step, key in last["steps"]})
+    plans = [one for one in store.plans() if {"recipe", "sections"} <= one.keys() and _has_steps(one)]
+    for last in sorted(plans, key=finished, reverse=True):
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+            recipe = Recipe(str(last["recipe"]), dict(last["sections"]))
+            # A plan of an earlier version has neither; then both are read from the recipe.
+            source = str(last.get("collection", recipe.table("collection").get("source")))
+            groups = remembered_groups(last["groups"]) if "groups" in last else groups_of(recipe)
+            return RecordedPlan(recipe, source, groups, dict(last["steps"]))
+    return None
+
+
+def _has_steps(plan: Mapping[str, Any]) -> bool:
+    steps = plan.get("steps")
+    pairs = steps if isinstance(steps, list) else [None]
+    return all(isinstance(one, list) and [type(part) for part in one] == [str, str] for one in pairs)
 
 
 def step_of(store: Store, name: str) -> tuple[Manifest, Mapping[str, Any]]:
