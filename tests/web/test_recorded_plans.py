@@ -13,9 +13,10 @@ GOOD = {"recipe": "r", "sections": {"collection": {"source": "demo"}}, "steps": 
 
 @pytest.mark.parametrize(
     "change",
-    [{"steps": None}, {"steps": [["scores"]]}, {"steps": [["scores", {}]]}, {"steps": 3}, {"groups": 3}, {"groups": "r"},
-     {"groups": {}}, {"groups": [["a", "b"]]},
-     {"sections": 7}, {"sections": {"collection": 3}}],
+    [
+        {"steps": None}, {"steps": [["scores"]]}, {"steps": [["scores", {}]]}, {"steps": 3}, {"groups": 3},
+        {"groups": "r"}, {"groups": {}}, {"groups": [["a", "b"]]}, {"sections": 7}, {"sections": {"collection": 3}},
+    ],
 )  # fmt: skip
 def test_a_plan_of_another_shape_is_left_out(change, tmp_path):
     (tmp_path / "plans").mkdir()
