@@ -161,7 +161,8 @@ def damaged_json(value: Any, chance: random.Random) -> Any:
     """The JSON value with one to three random changes of values and names."""
     value = copy.deepcopy(value)
     for _ in range(chance.randint(1, 3)):
-        inside, key = None, None
+        inside: Any = None
+        key: Any = None
         one = value
         while isinstance(one, dict | list) and one and chance.random() < 0.9:
             inside, key = one, chance.choice(list(one)) if isinstance(one, dict) else chance.randrange(len(one))
