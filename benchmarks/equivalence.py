@@ -2,6 +2,7 @@
 
     python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights and the measures
     python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
+    python benchmarks/equivalence.py --data DATA/reformulation --limits DATA/querygym    negation, and the range
 
 ``light`` is two logistic regressions on the features of ``askew.rewrite.equivalence``, fit on the training labels
 of BoolQ, SQuAD and made-up queries. ``minilm`` is two regressions on the logits of ``light`` and of the adapter
@@ -15,6 +16,10 @@ libraries as ``neural``. Measured on the test split are the area under the ROC c
 from samples of queries, and the calibration error (ten bins).
 ``unseen_labels.jsonl`` has candidates of other methods for queries of the development split, labeled after everything
 was fit: no weight or threshold is fit on them, and each collection is measured alone.
+``negation.jsonl`` has queries of BoolQ with two reformulations each: in one a negation or a quantifier is added, lost
+or changed, so that it asks for something else, and its twin asks for the same. It was written before the rule on
+negation of the filter ``rules``, and nothing was fit on it. ``--limits`` measures what the filters keep of it, and
+which pairs are outside the range of the models; the published expansions of QueryGym are read from its folder.
 The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of what is measured.
 """
 
@@ -37,15 +42,18 @@ from askew.rewrite.equivalence import (
     MINILM_ADAPTER,
     OUTPUTS,
     WEIGHTS,
+    EquivalenceFilter,
+    in_range,
     load_judge,
     read_weights,
 )
+from askew.rewrite.rules import RulesFilter
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 from training.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
 
 LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl.gz"
-UNSEEN = LABELS.with_name("unseen_labels.jsonl")
+UNSEEN, NEGATION = LABELS.with_name("unseen_labels.jsonl"), LABELS.with_name("negation.jsonl")
 FOLDER = DATA / "adapters" / ADAPTER
 PENALTY, DIGITS, PRECISION, LEAST = 10.0, 5, 0.87, 50
 OPEN = ("boolq", "squad", "web")
@@ -157,6 +165,61 @@ def families(rows: list[dict[str, Any]], split: str) -> dict[str, Any]:
     return {name: (splits == split) & (of == name) for name in FAMILIES}
 
 
+def limits(rows: list[dict[str, Any]], querygym: Path) -> dict[str, Any]:
+    """What each model keeps of the pairs with a changed negation or quantifier; which pairs are outside its range."""
+    pairs = [json.loads(line) for line in NEGATION.read_text(encoding="utf-8").splitlines()]
+    originals, candidates = [row["query"] for row in pairs], [row["candidate"] for row in pairs]
+    kinds = np.array([row["kind"] for row in pairs])
+    ruled = np.array([reason is None for reason in RulesFilter().check(originals, candidates, range(len(pairs)))])
+    found: dict[str, Any] = {"negation": {}, "range": {}}
+    for model in _LOGITS:
+        judge = EquivalenceFilter(model=model)
+        scores = judge.score(originals, candidates)
+        kept = np.array([judge.reason(one) is None for one in scores])
+        same = np.array([one["same"] for one in scores])
+        found["negation"][model] = {
+            str(kind): {
+                "pairs": int((kinds == kind).sum()),
+                "mean P(same)": float(same[kinds == kind].mean()),
+                "kept": float(kept[kinds == kind].mean()),
+                "kept with rules": float((kept & ruled)[kinds == kind].mean()),
+            }
+            for kind in dict.fromkeys(kinds)
+        }
+    expansions = []
+    for split in ("dl19", "dl20"):
+        lines = (querygym.parent / "msmarco_dl1920" / f"queries.{split}.tsv").read_text(encoding="utf-8").splitlines()
+        queries = dict(line.split("\t")[:2] for line in lines)
+        for line in (querygym / f"{split}.tsv").read_text(encoding="utf-8").split("\n")[1:]:
+            parts = line.split("\t")
+            if len(parts) > 4 and parts[3] in queries:
+                expansions.append({"query": queries[parts[3]], "candidate": parts[4]})
+    of = np.array([family(row["method"]) == "querygym" for row in rows])
+    fit = np.array([row["split"] != "test" and row["collection"] in OPEN for row in rows])
+    groups = {
+        "pairs that models were fit on": fit, "other labeled pairs": ~fit & ~of, "labeled pairs of QueryGym": of,
+    }  # fmt: skip
+    named = {name: [row for row, here in zip(rows, which, strict=True) if here] for name, which in groups.items()}
+    for name, some in {**named, "all expansions of QueryGym": expansions}.items():
+        outside = sum(not in_range(row["query"], row["candidate"]) for row in some)
+        found["range"][name] = {"pairs": len(some), "outside": outside, "share": outside / len(some)}
+    return found
+
+
+def show_limits(found: dict[str, Any]) -> None:
+    print("pairs of negation.jsonl      pairs  mean P(same)   kept by the model   kept with the filter rules")
+    for model, kinds in found["negation"].items():
+        for kind, one in kinds.items():
+            what = "twin that asks the same" if kind == "kept" else kind
+            print(
+                f"{model:7} {what:24} {one['pairs']:>3} {one['mean P(same)']:13.2f} {one['kept']:19.1%} "
+                f"{one['kept with rules']:19.1%}"
+            )
+    print("\npairs outside the range of the models")
+    for name, one in found["range"].items():
+        print(f"{name:32} {one['outside']:>6,} of {one['pairs']:>6,}  {one['share']:.1%}")
+
+
 def show(model: str, split: str, measured: dict[str, Any]) -> list[str]:
     lines = [
         f"| {model}, {split} | pairs | AUC same | calibration error | AUC natural | usable | kept | usable of kept |",
@@ -178,8 +241,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="folder with equivalence.jsonl")
     options.add_argument("--fit", action="store_true", help="fit, and write the weights and the measures")
+    options.add_argument("--limits", type=Path, metavar="QUERYGYM", help="measure negation and the range only")
     given = options.parse_args()
     rows = read(given.data)
+    stored = FOLDER / "measured.json"
+    if given.limits:
+        found = limits(rows, given.limits)
+        show_limits(found)
+        kept = json.loads(stored.read_text(encoding="utf-8")) | found
+        stored.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        return
     unseen = [json.loads(line) for line in UNSEEN.read_text(encoding="utf-8").splitlines()]
     collections = {name: np.array([row["collection"] == name for row in unseen]) for name in OPEN}
     later = [row for row in rows if row["split"] != "train"]
@@ -206,7 +277,7 @@ def main() -> None:
         for part in ("test", "unseen"):
             print("\n".join(show(model, part, measured[model][part])))
     if given.fit:
-        (FOLDER / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        stored.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,15 @@ from askew.logs.numbers import spearman
 
 PUBLISHED = Path(__file__).with_name("verdicts.toml")
 RULE = """\
-verdict: comparable only if the protocol (data, split and measure, not the model) is the same. Then better or weaker if
-the 95% interval of askew's figure excludes the published one in that direction, else equal. The published figures have
-no intervals, so their own error is not counted. Where askew's has none: not comparable. same protocol?: yes or no, and
-what differs. Reductions are negative changes. A figure to reproduce is weaker wherever it is excluded."""
-VERDICTS = ("better", "equal", "weaker", "not comparable", "not measured")
+verdict: comparable only if the protocol (data, split and measure) is the same. Equal: the 95% interval of askew's
+figure includes the published one. Weaker: it excludes it in the worse direction, with any model; a figure to reproduce
+is weaker wherever it is excluded. Better: it excludes it in the better direction, with the same model; with another
+model (same model?: no) that is "higher, other model", or lower, and says nothing about the method. The published
+figures have no intervals, so their own error is not counted. Where askew's has none: not comparable. Reductions are
+negative changes. A result of askew beside several published figures counts once, against the strongest of them."""
+OTHER = ("higher, other model", "lower, other model")
+VERDICTS = ("weaker", "better", *OTHER, "equal", "not comparable", "not measured")
+COMPARABLE = VERDICTS[:5]
 _NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?"
 _NAMED = {name: rf"(?P<{name}>{_NUMBER})" for name in ("value", "low", "high")}
 _PLACES = {
@@ -54,15 +58,16 @@ class Ours:
 
 @dataclass(frozen=True)
 class Compared:
-    """A line of the table."""
+    """A line of the table; ``rank`` is higher for a stronger published figure."""
 
     measure: str
     published: str
     ours: Ours | None
     verdict: str
+    rank: float = 0.0
 
 
-def verdict(published: float, ours: Ours | None, same: bool, better: str) -> str:
+def verdict(published: float, ours: Ours | None, same: bool, better: str, same_model: bool = True) -> str:
     """One of VERDICTS. ``better`` is higher, lower, or same for a figure that is to be reproduced."""
     if ours is None:
         return "not measured"
@@ -71,7 +76,9 @@ def verdict(published: float, ours: Ours | None, same: bool, better: str) -> str
     low, high = number(ours.low), number(ours.high)
     if low <= published <= high:
         return "equal"
-    return "better" if {"higher": published < low, "lower": published > high, "same": False}[better] else "weaker"
+    if not {"higher": published < low, "lower": published > high, "same": False}[better]:
+        return "weaker"
+    return "better" if same_model else f"{better}, other model"
 
 
 def number(text: str) -> float:
@@ -85,8 +92,17 @@ def compare(table: Mapping[str, Any], blocks: Mapping[str, str]) -> Iterator[Com
         if ours is None and "missing" not in table:
             raise SystemExit(f"{place_of(table, figure)}: expected a reason in missing= where nothing was measured")
         value, shown = published_value(figure["published"])
-        found = verdict(value, ours, table.get("same", False), figure.get("better", ""))
-        yield Compared(figure["measure"], shown, ours, found)
+        better = figure.get("better", "")
+        found = verdict(value, ours, table.get("same", False), better, table.get("same_model", False))
+        yield Compared(figure["measure"], shown, ours, found, -value if better == "lower" else value)
+
+
+def distinct(table: Mapping[str, Any], lines: list[Compared]) -> dict[str, list[Compared]]:
+    """The lines of each result of askew, the strongest published figure first; a line without a result is alone."""
+    found: dict[str, list[Compared]] = {}
+    for line in sorted(lines, key=lambda line: -line.rank):
+        found.setdefault(f"{line.ours}" if line.ours else f"{table['name']} {line.measure}", []).append(line)
+    return found
 
 
 def find(table: Mapping[str, Any], figure: Mapping[str, Any], blocks: Mapping[str, str]) -> Ours | None:
@@ -140,6 +156,8 @@ def print_table(table: Mapping[str, Any], lines: list[Compared]) -> None:
     if any(line.ours for line in lines):
         answer = "yes" if table["same"] else "no"
         facts |= {"ours": table["ours"], "same protocol?": f"{answer}: {table['differs']}"}
+        if table["same"]:
+            facts["same model?"] = "yes" if table["same_model"] else "no"
     if any(line.ours is None for line in lines):
         facts["not measured"] = table["missing"]
     for name, text in facts.items():
@@ -149,27 +167,39 @@ def print_table(table: Mapping[str, Any], lines: list[Compared]) -> None:
         print(f"    {line.measure:<36}{line.published:>10}{shown:>28}  {line.verdict}")
 
 
-def comparable_row(table: Mapping[str, Any], line: Compared) -> str:
-    """A row of the Markdown table of figures that can be compared."""
-    measure = line.measure.replace("|", r"\|")
-    return f"| {table['work']}, {table['name']} | {measure} | {line.published} | {line.ours} | {line.verdict} |"
+def comparable_row(table: Mapping[str, Any], lines: list[Compared]) -> str:
+    """A row of the Markdown table of results that can be compared, one for each result of askew."""
+    first, *others = lines
+    more = f" (and {len(others)} below it)" if others else ""
+    measure = first.measure.replace("|", r"\|")
+    name = f"{table['work']}, {table['name']}"
+    return f"| {name} | {measure} | {first.published}{more} | {first.ours} | {first.verdict} |"
 
 
 def main() -> None:
     blocks = sections()
     print(RULE)
     print(f"\n    {'measure':<36}{'published':>10}{'ours [95%]':>28}  verdict")
-    counts: Counter[str] = Counter()
-    comparable: list[str] = []
+    figures = 0
+    results: dict[str, tuple[Mapping[str, Any], list[Compared]]] = {}
     for table in tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["table"]:
         lines = list(compare(table, blocks))
-        counts.update(line.verdict for line in lines)
+        figures += len(lines)
         print_table(table, lines)
-        comparable += [comparable_row(table, line) for line in lines if line.verdict in VERDICTS[:3]]
-    print("\nfigures with the same protocol:\n")
+        for result, mine in distinct(table, lines).items():
+            # A result may stand beside figures of several tables.
+            known = results.setdefault(f"{table['work']} {table.get('section', '')} {result}", (table, []))
+            known[1].extend(mine)
+    counts = Counter(lines[0].verdict for _, lines in results.values())
+    comparable = [(table, lines) for table, lines in results.values() if lines[0].verdict in COMPARABLE]
+    comparable.sort(key=lambda one: COMPARABLE.index(one[1][0].verdict))
+    print("\nresults with the same protocol, those that do not reproduce the published figure first:\n")
     print("| work, table | measure | published | askew [95%] | verdict |\n| --- | --- | --: | --: | --- |")
-    print("\n".join(comparable))
-    print(f"\n{counts.total()} figures: " + ", ".join(f"{counts[one]} {one}" for one in VERDICTS))
+    print("\n".join(comparable_row(*one) for one in comparable))
+    print(f"\n{figures} published figures, {counts.total() - counts['not measured']} results of askew: ", end="")
+    # That nothing is better is said, other verdicts that no result has are not.
+    shown = sorted((one for one in VERDICTS if counts[one] or one == "better"), key=lambda one: one != "better")
+    print(", ".join(f"{counts[one]} {one}" for one in shown))
 
 
 if __name__ == "__main__":

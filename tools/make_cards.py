@@ -10,6 +10,7 @@ the program that measured the model. A test checks that the cards are up to date
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import textwrap
@@ -77,7 +78,8 @@ def _measures(model: ShippedModel) -> list[str]:
     parts = _wrapped_all(prose.get("measures"))
     for table in prose.get("tables", ()):
         columns = table["columns"]
-        named = _rows(follow(found, table["at"]), table["rows"])
+        values = json.loads((model.folder / table["file"]).read_text(encoding="utf-8")) if "file" in table else found
+        named = _rows(follow(values, table["at"]), table["rows"])
         rows = [[label, *(_cell(node, column) for column in columns)] for label, node in named]
         parts.append(_table([table["first"], *(column["name"] for column in columns)], rows))
     return parts

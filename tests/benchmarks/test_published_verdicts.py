@@ -56,9 +56,31 @@ def table_of(**facts):
 
 def test_a_figure_is_taken_from_its_block_with_its_interval():
     figure = {"measure": "accuracy", "row": "a row", "published": 0.5, "better": "higher"}
-    table = table_of(pattern="^{row} +{value}", same=True, figures=[figure])
+    table = table_of(pattern="^{row} +{value}", same=True, same_model=True, figures=[figure])
     (line,) = verdicts.compare(table, {"a.py": "other 0.1 [0.0, 0.2]\na row  0.70 [0.60, 0.80]\n"})
     assert (str(line.ours), line.verdict) == ("0.70 [0.60, 0.80]", "better")
+
+
+def test_with_another_model_nothing_is_better_but_a_figure_can_be_weaker():
+    assert verdict(0.39, INTERVAL, True, "higher", False) == "higher, other model"
+    assert verdict(0.61, INTERVAL, True, "lower", False) == "lower, other model"
+    assert verdict(0.61, INTERVAL, True, "higher", False) == verdict(0.39, INTERVAL, True, "same", False) == "weaker"
+    assert verdict(0.50, INTERVAL, True, "higher", False) == "equal"
+
+
+@pytest.mark.parametrize(("better", "strongest"), [("higher", "0.5"), ("lower", "0.3")])
+def test_a_result_beside_several_figures_is_one_row_against_the_strongest(better, strongest):
+    figures = [{"measure": f"by {one}", "row": "x", "published": one, "better": better} for one in (0.4, 0.5, 0.3)]
+    table = table_of(pattern="^{row} +{value}", same=True, figures=figures)
+    (lines,) = verdicts.distinct(table, list(verdicts.compare(table, {"a.py": "x 0.70 [0.60, 0.80]\n"}))).values()
+    assert len(lines) == 3 and lines[0].published == strongest
+
+
+def test_results_that_do_not_reproduce_a_figure_come_first(capsys):
+    verdicts.main()
+    rows = [row for row in capsys.readouterr().out.splitlines() if row.startswith("| ")][2:]
+    found = [verdicts.COMPARABLE.index(row.split(" | ")[-1].removesuffix(" |")) for row in rows]
+    assert found == sorted(found) and found[0] == 0 and len({row.split(" | ")[3] for row in rows}) == len(rows)
 
 
 def test_a_figure_that_its_block_lacks_is_an_error_that_says_where():

@@ -72,3 +72,7 @@ def test_groups_may_be_chosen_of_a_lexicon(askew, files):
     files.text("age.csv", AGE)
     assert askew("check demo --groups young --lexicon age.csv --json").json["groups"]["names"] == ["young"]
     askew("check demo --groups yong --lexicon age.csv").refused(2, "'yong'", "'young'")
+
+
+def test_a_check_is_shorter_than_60_lines_and_all_shows_every_row(askew):
+    assert len(askew("check demo").out.splitlines()) < 60 < len(askew("check demo --all").out.splitlines())

@@ -115,7 +115,14 @@ def test_a_preset_says_all_that_its_measures_stand_for(preset, measure):
 def test_the_signatures_of_every_measure_of_lean_are_known_under_every_preset():
     lean = {measure for _, measure in SIGNATURES}
     assert {Measure.parse(measure).name for measure in lean} >= {"RaB", "ARaB", "FaiRR", "NFaiRR", "LexiconShare"}
-    assert set(SIGNATURES) == {(preset, measure) for preset in presets() for measure in lean}
+    published = [name for name, preset in presets().items() if preset.defaults]
+    assert set(SIGNATURES) == {(preset, measure) for preset in published for measure in lean}
+
+
+def test_the_preset_of_the_deep_learning_track_counts_grades_from_2_on():
+    (run, qrels) = {"run": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}}, {"q": {"a": 1, "b": 3, "c": 0}}
+    found = askew.measure(run, {"a": "he", "b": "she", "c": "x"}, preset="trec-dl", qrels=qrels)
+    assert found["RR(rel=2)@10"].mean == 0.5 and not [note for note in found.notes if "count as relevant" in note]
 
 
 class TestRekabsaz2020:

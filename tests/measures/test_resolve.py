@@ -8,6 +8,7 @@ from askew.core import machine
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.groups import WHO, classes_of, resolver_id
 from askew.measures import resolver as resolve
+from askew.measures.catalogue import Catalogue
 from askew.measures.resolver import class_probabilities, default_resolver, open_resolver, resolve_mentions
 
 
@@ -131,3 +132,8 @@ def test_classes_have_one_order_and_any_is_all_of_them():
     assert classes_of("any") == classes_of("+".join(reversed(WHO))) == classes_of("generic+any") == WHO
     with pytest.raises(UnknownName, match=r"'reel'.* 'real'"):
         classes_of("generic+reel")
+
+
+def test_measures_and_the_function_have_the_same_default_resolver():
+    (one,) = Catalogue().complete(["ARaB(tf,who=generic)@10"])
+    assert str(one.measure.param("resolver")).partition("@")[0] == resolver_id(default_resolver()).partition("@")[0]

@@ -1,7 +1,10 @@
 """The filter ``equivalence``: which model it takes, what it says of pairs, and what the light install has."""
 
+import gzip
 import json
 from importlib.util import find_spec
+from math import isnan
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,14 +18,17 @@ from askew.rewrite.equivalence import (
     FEATURES,
     LIGHT,
     OUTPUTS,
+    OUTSIDE,
     SCORES,
     EquivalenceFilter,
     chosen_model,
+    in_range,
     phrases,
     read_fluent,
     read_weights,
 )
 
+LABELS = Path(__file__).parents[2] / "benchmarks" / "reformulation" / "labels.jsonl.gz"
 QUERY = "where was mark jackson born"
 texts = st.text(max_size=30)
 
@@ -60,8 +66,25 @@ def test_every_pair_has_its_probabilities_alone_as_in_company(pairs):
     made = EquivalenceFilter(model="light")
     found = made.score([a for a, _ in pairs], [b for _, b in pairs])
     for (a, b), one in zip(pairs, found, strict=True):
-        assert set(one) == set(SCORES) and all(0 <= value <= 1 for value in one.values())
-        assert one == pytest.approx(made.score([a], [b])[0])
+        assert set(one) == set(SCORES)
+        assert all(0 <= value <= 1 if in_range(a, b) else isnan(value) for value in one.values())
+        assert one == pytest.approx(made.score([a], [b])[0], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "expanded",
+    [f"{QUERY} " + "jackson golden state new york guard coach " * 4, f"{QUERY} {QUERY} relevant", "where " * 40],
+)
+def test_texts_unlike_those_of_the_training_labels_are_not_judged_and_go_for_that_reason(expanded):
+    (score,) = EquivalenceFilter(model="light").score([QUERY], [expanded])
+    assert isnan(score["same"]) and isnan(score["natural"])
+    assert EquivalenceFilter(0.0, 0.0, model="light").check([QUERY], [expanded], [0]) == [OUTSIDE]
+
+
+def test_of_the_labeled_pairs_almost_none_is_outside_the_range_of_the_judge():
+    rows = [json.loads(line) for line in gzip.decompress(LABELS.read_bytes()).decode().splitlines()]
+    outside = [row for row in rows if not in_range(row["query"], row["candidate"])]
+    assert len(rows) > 10_000 and len(outside) < len(rows) / 500
 
 
 def test_a_lost_name_and_words_from_elsewhere_make_the_same_need_less_likely():

@@ -266,6 +266,10 @@ def test_more_than_two_groups_are_audited_by_measures_without_a_difference():
     assert found.sensitivity.combinations and not found.sensitivity.of
 
 
+def test_without_measures_all_requested_results_are_measured():
+    assert all(one.endswith("@20") for one in audited(settings=light(k=20)).measures)
+
+
 def test_a_signed_verdict_is_compared_with_other_choices(report):
     assert report.verdict in ("male", NEITHER)
     assert 0 <= report.sensitivity.holds <= report.sensitivity.of
@@ -305,8 +309,8 @@ def test_a_page_shows_texts_and_never_obeys_them(tmp_path):
 def test_a_report_has_an_element_for_each_marked_word(tmp_path):
     audited(settings=light(out=tmp_path / "a"))
     page = (tmp_path / "a" / "report.html").read_text()
-    assert '<mark class="g1" title="male">he</mark>' in page
-    assert '<mark class="g2" title="female">she</mark>' in page
+    assert '<mark class="g2" title="male">he</mark>' in page
+    assert '<mark class="g1" title="female">she</mark>' in page
 
 
 def test_a_function_that_fails_is_one_clear_error():

@@ -362,7 +362,9 @@ def test_the_written_runs_have_the_scores_that_were_reported(written):
              "reformulate:reduce": "reformulate-reduce"}  # fmt: skip
     runs = {method: out / "runs" / f"{name}.run" for method, name in names.items()}
     again = measure(runs, demo.docs, qrels=demo.qrels, background=runs["bm25"], measures=[a.text for a in report.asked])
-    assert [one.signature for one in again.asked] == [one.signature for one in report.asked]
+    # Values of queries have their sign, and the reported means are of absolute values.
+    signed = [one.signature.replace("sign='abs'", "sign='signed'") for one in report.asked]
+    assert [one.signature for one in again.asked] == signed
     for run in again.runs:
         for name, values in run.values.items():
             assert run.query_ids == report.query_ids
@@ -529,3 +531,56 @@ def test_a_model_of_which_no_query_was_held_out_may_be_one_of_another_collection
     write_held_out(tmp_path, ["q1"], ["another question"])
     (note,) = _seen([MitigationMethod(f"rerank:{tmp_path}", "rerank", str(tmp_path))], list(QUERIES.values()))
     assert note.code == "none-held-out"
+
+
+# ---- numbers that agree with each other and with askew measure
+
+
+def test_the_size_of_a_signed_measure_has_the_signature_of_the_absolute_one_and_its_mean(written):
+    report, out = written
+    base, signature = report.rows[0], {one.text: one.signature for one in report.asked}[LEAN]
+    (run,) = (out / "runs").glob("bm25.*")
+    (found,) = measure(run, demo_files().docs, "ARaB(tf,sign=abs)@10").to_polars().to_dicts()
+    assert signature == found["signature"] and "sign='abs'" in signature
+    assert base.cells[LEAN].mean == pytest.approx(found["mean"])
+
+
+def test_the_base_keeps_all_of_itself_where_it_has_no_results_for_some_queries(tmp_path, store):
+    toy = write_toy(tmp_path / "toy", {**QRELS, "q4": 1})
+    (toy / "queries.tsv").write_text((toy / "queries.tsv").read_text() + "q4\tzzz\n")
+    report = bench(str(toy), ["greedy@2"], settings=BenchSettings(store=store))
+    assert report.rows[0].costs.empty == 1 and report.rows[0].costs.kept == 1
+
+
+REPLAY = "reformulate:replay"
+
+
+def test_seconds_of_reformulations_count_once_for_a_method(replay, toy, store, monkeypatch):
+    from askew.study.bench import runs
+
+    clock, made = [0.0], runs.ReformulateStage.run
+    monkeypatch.setattr(runs.time, "perf_counter", lambda: clock[0])
+
+    def slow(self, rows):
+        clock[0] += 100
+        return made(self, rows)
+
+    monkeypatch.setattr(runs.ReformulateStage, "run", slow)
+    settings = BenchSettings(store=store, equivalence="off", method_settings={REPLAY: replay[REPLAY]})
+    report = bench(str(toy), [REPLAY], settings=settings)
+    assert clock == [100] and report.rows[1].costs.seconds == 100
+
+
+def test_progress_names_a_method_before_it_runs(replay, toy, store, monkeypatch):
+    from askew.study.bench import runs
+
+    told, during, made = [], [], runs.ReformulateStage.run
+
+    def noticed(self, rows):
+        during.append(told[-1])
+        return made(self, rows)
+
+    monkeypatch.setattr(runs.ReformulateStage, "run", noticed)
+    settings = BenchSettings(store=store, equivalence="off", method_settings={REPLAY: replay[REPLAY]})
+    bench(str(toy), ["mmr", REPLAY], settings=settings, progress=lambda *one: told.append(one[2]))
+    assert during == [REPLAY]

@@ -138,10 +138,20 @@ def test_rows_of_the_equivalence_models_are_those_of_the_training_labels():
 
 def test_the_models_of_the_filter_equivalence_are_measured_by_one_run_of_one_program():
     measured = [shipped_model(name).measured for name in EQUIVALENCE]
-    assert measured[0] == measured[1] == measured[2] and set(measured[0]) == {"light", "minilm", "neural"}
+    assert measured[0] == measured[1] == measured[2]
+    assert set(measured[0]) == {"light", "minilm", "neural", "negation", "range"}
     values = {name: shipped_model(name).headline.value for name in EQUIVALENCE}
     for name, model in zip(EQUIVALENCE, ("light", "minilm", "neural"), strict=True):
         assert values[name] == measured[0][model]["test"]["all"]["same"]["auc"]
+
+
+def test_the_card_of_the_filter_has_every_held_out_area_and_what_the_filter_does_not_judge():
+    card, measured = shipped_model("smollm2-equivalence").card(), shipped_model("smollm2-equivalence").measured
+    areas = [measured["neural"]["test"]["all"]["same"], measured["neural"]["unseen"]["all"]["same"]]
+    areas.append({"auc": shipped_model("smollm2-rewrite").measured["areas"]["same"]})
+    assert all(f" {one['auc']:.3f} |" in card for one in areas)
+    outside = {name: one["share"] for name, one in measured["range"].items()}
+    assert outside["pairs that models were fit on"] < 0.005 < outside["all expansions of QueryGym"] == 1
 
 
 def test_the_cross_validation_of_why_is_the_one_that_was_counted_when_the_regressions_were_fit():

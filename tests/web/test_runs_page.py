@@ -82,3 +82,22 @@ def test_without_runs_the_upload_is_open_and_the_page_says_what_to_do(service, t
 
     text = service(sources=Sources(store=tmp_path)).get("/runs").text
     assert '<details open="">' in text and "Select one run" in text
+
+
+def test_means_are_over_the_queries_of_the_runs_and_not_over_all_judged_ones(both, explorer):
+    name, run = next(iter(both.items()))
+    some = run.lines["query_id"].unique().sort().to_list()[:5]
+    lists = {query: dict(run.lines.filter(query_id=query).select("doc_id", "score").iter_rows()) for query in some}
+    part, whole = (audit({name: one}, explorer).report for one in (run_in_memory(lists, name), run))
+    values = dict(zip(whole.runs[0].query_ids, whole.runs[0].values["RR@10"].tolist(), strict=True))
+    found = part.mean(part.runs[0], next(one for one in part.asked if one.text == "RR@10"))
+    assert found.n == 5 < len(values) and found.mean == pytest.approx(np.mean([values[query] for query in some]))
+    assert [note.code for note in part.notes if note.startswith(f"{len(values) - 5:,} judged")] == ["no-results"]
+
+
+def test_a_link_takes_the_other_run_as_the_baseline(client):
+    text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
+    assert "minilm.run against bm25.run" in text
+    (link,) = re.findall('href="(/runs[^"]*)">Take minilm.run as the baseline', text)
+    swapped = client.get(link.replace("&amp;", "&")).text
+    assert "bm25.run against minilm.run" in swapped and "Take bm25.run as the baseline" in swapped

@@ -63,6 +63,11 @@ def is_signed(one: MeasureRequest) -> bool:
     return one.direction is Direction.ZERO and len(one.groups) == 2
 
 
+def drawn_groups(one: MeasureRequest) -> tuple[str, ...]:
+    """The groups in the order of their colors: the group that a signed measure subtracts is first, on the left."""
+    return tuple(one.groups[::-1] if is_signed(one) else one.groups)
+
+
 def listed(names: Sequence[str]) -> str:
     """Join names for a sentence: "a, b and c"."""
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])

@@ -236,7 +236,7 @@ class Keep:
                 refused[i] = reason
             left = [i for i in left if refused[i] is None]
         for name, column in PROBABILITIES.items():
-            rows = rows.append_column(column, pa.array(found[name], pa.float64()))
+            rows = rows.append_column(column, pa.array(found[name], pa.float64(), from_pandas=True))
         return rows, refused
 
 

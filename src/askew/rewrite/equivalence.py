@@ -157,11 +157,25 @@ MINILM_ADAPTER = "minilm-equivalence"
 MODELS = ("auto", "neural", "minilm", "light")
 OTHER_MEANING = "other meaning"
 NOT_NATURAL = "not natural"
+OUTSIDE = "unlike the texts that the judge was trained on"
+# Of the labeled pairs that the models were fit on, 1 in 750 is longer than this; none repeats its query. Expansions by
+# language models are outside this range, and the models cannot tell which of them ask for the same thing
+# (benchmarks/equivalence.py).
+MOST_WORDS, MOST_PER_WORD, SHORTEST = 31, 4, 2
 WEIGHTS = "equivalence.json"
 LIGHT, FLUENT = DATA / "equivalence-light.json", DATA / "equivalence-fluent.json"
 OUTPUTS = ("same", "natural")
 SCORES = (*OUTPUTS, "fluent")
 STIFF = "stiff"
+
+
+def in_range(original: str, candidate: str) -> bool:
+    """Whether a pair is like those that the models were fit on: not much longer than the query, nor repeating it."""
+    query, words = plain_words(original), plain_words(candidate)
+    size = len(query)
+    if len(words) > min(MOST_WORDS, MOST_PER_WORD * max(SHORTEST, size)):
+        return False
+    return size < SHORTEST or sum(words[at : at + size] == query for at in range(len(words) - size + 1)) < 2
 
 
 def chosen_model(model: str) -> str:
@@ -174,7 +188,10 @@ def chosen_model(model: str) -> str:
 
 
 class EquivalenceFilter:
-    """Drops reformulations that have another meaning or that nobody would type.
+    """Drops reformulations that have another meaning, that nobody would type, or that the model cannot judge.
+
+    It cannot judge texts unlike those it was fit on: longer than 31 words or 4 words per word of the query, or with the
+    whole query more than once. Expansions by language models are such texts.
 
     ``same``, ``natural``  the minimum probabilities; by default those chosen on the development labels.
     ``fluent``             the minimum probability that the text looks like a line of a query log; by default 0, because
@@ -204,11 +221,13 @@ class EquivalenceFilter:
         return {"model": self._judge.id, **self.thresholds, **fluent}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return None for each kept reformulation, else the reason: ``other meaning``, ``not natural`` or ``stiff``."""
+        """Return None for each kept reformulation, and else the reason."""
         return [self.reason(scores) for scores in self.score(originals, candidates)]
 
     def reason(self, scores: Mapping[str, float]) -> str | None:
         """Return the reason why a pair with these probabilities is dropped; None if it is kept."""
+        if math.isnan(scores["same"]):
+            return OUTSIDE
         if scores["same"] < self.thresholds["same"]:
             return OTHER_MEANING
         if scores["natural"] < self.thresholds["natural"]:
@@ -216,7 +235,7 @@ class EquivalenceFilter:
         return STIFF if scores["fluent"] < self._fluent else None
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
-        """Return the probabilities ``same``, ``natural`` and ``fluent`` of each pair."""
+        """Return the probabilities ``same``, ``natural`` and ``fluent`` of each pair; NaN if they cannot be judged."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
             raise ConfigError(
@@ -225,6 +244,8 @@ class EquivalenceFilter:
         if not len(originals):
             return []
         probabilities = 1 / (1 + np.exp(-self._judge.read(originals, candidates)))
+        judged = [in_range(*pair) for pair in zip(originals, candidates, strict=True)]
+        probabilities[np.logical_not(judged)] = np.nan
         return [dict(zip(SCORES, pair, strict=True)) for pair in probabilities.tolist()]
 
 

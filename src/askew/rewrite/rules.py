@@ -1,4 +1,4 @@
-"""A filter by simple rules: length, repeats, lost numbers and names, placeholders, wrong language or characters."""
+"""A filter by simple rules: length, repeats, lost numbers and names, negation, placeholders, language, characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Any
 from askew.core.errors import ConfigError
 from askew.core.plugins import Positive
 from askew.rewrite.names import KeptNames
-from askew.rewrite.words import LanguageCheck, adds_number, has_numbers, numbers, parts_of_numbers, readings, tokens
+from askew.rewrite.words import (
+    LanguageCheck,
+    adds_number,
+    has_numbers,
+    negation_differs,
+    numbers,
+    parts_of_numbers,
+    readings,
+    tokens,
+)
 
 FORBIDDEN = "forbidden character"
 TOO_SHORT = "too short"
@@ -22,6 +31,7 @@ DUPLICATE = "duplicate"
 NUMBER_LOST = "number lost"
 NUMBER_ADDED = "number added"
 NAME_LOST = "name lost"
+NEGATION_CHANGED = "negation changed"
 OTHER_LANGUAGE = "other language"
 PLACEHOLDER = "placeholder"
 
@@ -43,7 +53,7 @@ class _Original:
     """The facts about an original that the rules need, computed once for all its candidates."""
 
     def __init__(self, text: str, certainty: float) -> None:
-        words = tokens(text)
+        words = self.words = tokens(text)
         self.size = len(words)
         self.normal = " ".join(words)
         # The numbers as they are typed: a candidate that has the same words needs no further check of numbers.
@@ -64,7 +74,7 @@ def _has_placeholder(words: Sequence[str]) -> bool:
 
 @dataclass
 class RulesFilter:
-    """Drops candidates by simple rules: length, repeats, lost names, changed numbers, placeholders, language.
+    """Drops candidates by simple rules: length, repeats, lost names, changed numbers and negation, language.
 
     The first rule that a candidate breaks is the reason. Case, blanks and punctuation are ignored when candidates are
     compared; of equal candidates the first that breaks no other rule is kept.
@@ -78,6 +88,8 @@ class RulesFilter:
                        ``askew.rewrite.names``; if only some words have capitals, these are names too. Switch it
                        off for languages that write all nouns with a capital.
     ``certainty``      the minimum probability that a word belongs to a name; above 1, only capitals mark names.
+    ``negation_kept``  whether a candidate must have an English negation ("not", "without") if its original has one, and
+                       none otherwise. Synonyms such as "lack" count as both.
     ``placeholders``   whether a candidate may have "which thing", "what thing" or "the thing" if its original has no
                        "thing".
     ``language``       a code such as "en", or "any": askew.rewrite.words describes the limits of this check.
@@ -95,6 +107,7 @@ class RulesFilter:
     added_numbers: bool = False
     entities_kept: bool = True
     certainty: Positive = CERTAINTY
+    negation_kept: bool = True
     placeholders: bool = False
     language: str = "any"
     banned: str = ""
@@ -159,6 +172,12 @@ class RulesFilter:
             return NUMBER_ADDED
         if self.entities_kept and original.names.lost_in(candidate, words):
             return NAME_LOST
+        english = self.language in ("any", "en")
+        if self.negation_kept and english and negation_differs(original.words, words):
+            return NEGATION_CHANGED
+        return self._unfit(original, candidate, words)
+
+    def _unfit(self, original: _Original, candidate: str, words: list[str]) -> str | None:
         if not self.placeholders and not original.has_thing and _has_placeholder(words):
             return PLACEHOLDER
         if self._language is not None and self._language.refuses(candidate):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any
@@ -171,6 +171,29 @@ _CASED = re.compile(r"[^\W_]+|[.?!:;]")
 _DOTTED = re.compile(r"\b(?:[^\W\d_]\.){2,}")
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 SENTENCE_ENDS = frozenset(".?!:;")
+
+
+# Negations, and words that may replace one: "states that lack a law" are states without one.
+_NEGATIONS = """no not never without none neither nor nobody nothing cannot cant dont doesnt didnt isnt arent wasnt
+wont"""
+_DENIALS = """lack lacks lacked lacking absent absence missing unable incapable fail fails failed avoid except exclude
+excludes excluding prevent prevents prevented refuse refuses refused refusing"""
+_NO, _REPLACED = frozenset(_NEGATIONS.split()), frozenset(_DENIALS.split())
+
+
+def negates(words: Sequence[str]) -> bool:
+    """Whether a text has a negation; "or not", "yes or no" and "no. 10" are none."""
+    pairs = zip(["", *words], words, [*words[1:], ""], strict=False)
+    return any(
+        (this in _NO and not (before in ("or", "yes") or (this == "no" and after.isdecimal())))
+        or (this == "t" and before.endswith("n"))
+        for before, this, after in pairs
+    )
+
+
+def negation_differs(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether only one of two texts has a negation, and the other has no word that may replace one."""
+    return negates(words) != negates(others) and _REPLACED.isdisjoint([*words, *others])
 
 
 def tokens(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from askew.measures.decompose import has_parts
 from askew.measures.headline import NEUTRAL, headlines
 from askew.measures.lists import QrelsLike
 from askew.measures.measure import MeasureReport
-from askew.measures.requested import BETTER, MeasuresLike, sign_of
+from askew.measures.requested import BETTER, MeasuresLike, drawn_groups, sign_of
 from askew.measures.resolver import default_resolver
 from askew.report.page import check_out
 from askew.search.retrieve import as_queries
@@ -175,7 +175,7 @@ def _report(
         reading += f" {', '.join(own)}: the background run is the run of the engine itself."
     report = AuditReport(
         engine=run.name, k=how.k, queries=len(run.queries), unanswered=len(run.queries) - len(values[lean.text]),
-        groups=tuple(lean.groups), deciding=lean.text, verdict=verdict,
+        groups=drawn_groups(lean), deciding=lean.text, verdict=verdict,
         measures=means,
         scores={
             query: {text: scores[query] for text, scores in values.items() if query in scores}

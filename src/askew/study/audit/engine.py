@@ -39,7 +39,6 @@ from askew.study.audit.settings import AuditSettings
 _LEAN = ("ARaB(tf)", "ARaB(tf,sign=abs)", "LexiconShare")
 _LEAN_OF_SEVERAL = ("AWRF", "LexiconShare")
 _EFFECTIVENESS = ("nDCG", "RR")
-_CUTOFF = 10
 NEITHER = "neither"
 # Measures of lean also count the queries without judgements.
 _UNJUDGED = "absent"
@@ -74,10 +73,9 @@ def choose_measures(
     k = how.k
     texts = measure_texts(measures)
     if texts is None:
-        cut = min(k, _CUTOFF)
-        texts = [f"{name}@{cut}" for name in _EFFECTIVENESS] if judged else []
+        texts = [f"{name}@{k}" for name in _EFFECTIVENESS] if judged else []
         lean_names = _LEAN_OF_SEVERAL if groups is not None and len(groups.names) > 2 else _LEAN
-        texts += comparable([f"{name}@{cut}" for name in lean_names], groups)
+        texts += comparable([f"{name}@{k}" for name in lean_names], groups)
     # The catalogue has the options of the measurement, so that signatures can be compared with those of a baseline
     # before any query is sent.
     options = {"unjudged": _UNJUDGED} | ({} if how.missing is None else {"missing": how.missing})
@@ -95,9 +93,7 @@ def choose_measures(
             raise ConfigError(f"the measure {one.text} needs judgements: give them with ⟨qrels⟩")
     lean = next((one for one in asked if key_of(one) is not None), None)
     if lean is None:
-        raise ConfigError(
-            f"⟨measures⟩: expected a measure that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}"
-        )
+        raise ConfigError(f"⟨measures⟩: expected a measure that counts words of groups, such as ARaB(tf)@{k}")
     effectiveness = next((one for one in asked if one.judged), None)
     lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
     named = named_groups(lean, catalogue) if groups is None else groups

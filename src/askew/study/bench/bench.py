@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ from askew.core.errors import ConfigError, DataError, Note, one_of
 from askew.core.files import digest_file
 from askew.core.folders import checksum_text, read_checksums
 from askew.core.groups import Groups, GroupsLike
+from askew.core.measure import Direction
 from askew.core.protocols import MitigationPlugin
 from askew.core.ranking import Hits
 from askew.data.collection import Collection
 from askew.data.queries import read_queries
+from askew.measures.catalogue import MeasureRequest
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import as_runs
 from askew.measures.requested import MeasuresLike, measure_texts
@@ -154,17 +157,17 @@ def bench(
     criteria = Criteria(effect, lean, given.agree, given.equivalence)
     runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held, plugins)
     searches = {method: runner.open(method) for method in others}
+    tell = progress or (lambda *_: None)
     scorer.prepare()
 
     def labeled(label: str) -> Callable[[int, int], None]:
-        return lambda done, total: None if progress is None else progress(done, total, label)
+        tell(0, 0, label)
+        return lambda done, total: tell(done, total, label)
 
     found = {base: runner.search_base(labeled(base.text))}
     for method, search in searches.items():
         found[method] = search(labeled(method.text))
-    report = _report(
-        runner, scorer, asked, criteria, found, searches, notes, given, source.groups, progress or (lambda *_: None)
-    )
+    report = _report(runner, scorer, asked, criteria, found, searches, notes, given, source.groups, tell)
     if out is not None:
         write_page([report], out)
         hits = {method: one.hits for method, one in found.items()}
@@ -250,7 +253,8 @@ def _report(
     base_top = top_documents(runner.base.hits)
     meter, scored = scorer.effect_meter(runner.base.hits), []
     for method, one in found.items():
-        kept = kept_share(base_top, top_documents(one.hits))
+        # A query without results in the base has nothing to keep.
+        kept = kept_share(base_top, top_documents(one.hits))[np.diff(runner.base.hits.offsets) > 0]
         empty = int((np.diff(one.hits.offsets) == 0).sum())
         costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
         effect = None
@@ -259,7 +263,7 @@ def _report(
             effect = meter.effect(one.hits, runner.again(method, searches[method]))
         scored.append(Scored(method, scorer.score(one.hits, only=texts), costs, effect))
     complete = [
-        BenchMeasure(one.text, one.signature, one.direction, one.bounds, one.judged)
+        BenchMeasure(one.text, _size_signature(one), one.direction, one.bounds, one.judged)
         for one in scorer.asked
         if one.text in texts
     ]
@@ -282,6 +286,14 @@ def _report(
         runner.resources.collection.id, runner.query_ids, given.k, given.agree, complete, scored, rules,
         [*notes, *more], named, given.test,
     )  # fmt: skip
+
+
+def _size_signature(one: MeasureRequest) -> str:
+    """The signature of the reported values: the absolute values of a measure whose best value is 0."""
+    if one.direction is not Direction.ZERO:
+        return one.signature
+    signed = one.measure.param("sign") == "signed"
+    return replace(one, measure=one.measure(sign="abs")).signature if signed else f"|{one.signature}|"
 
 
 def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) -> list[str]:

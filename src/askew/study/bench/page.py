@@ -285,8 +285,9 @@ def methods_table(report: BenchReport, mark: str = "", seconds: bool = True) -> 
     notes = [
         *marks_note(report),
         "Model calls: number of texts, or pairs of texts, that neural networks read or write. Top 10 kept: the share "
-        "of the top 10 of the base that is also in the top 10 of the method. Seconds: time to compute the run, "
-        "without the time to build the index. No value: not known.",
+        "of the top 10 of the base that is also in the top 10 of the method, as a mean over queries with results. "
+        "Seconds: time to compute the run of this method alone, without the time to build the index; what methods "
+        "share counts for each of them. No value: not known.",
     ]
     caption = (
         f"{report.collection}: means over {len(report.query_ids):,} queries, {report.k:,} documents each, with the "

@@ -68,9 +68,9 @@ class BenchMeasure:
 class Costs:
     """The costs of a method, and how much it changes.
 
-    ``searches`` and ``model_calls`` are per query, None if unknown. ``seconds`` is the total time. ``kept`` is the
-    share of the base's top 10 that is still in the top 10. ``empty`` and ``reformulated`` are the numbers of queries
-    without results and of reformulated queries.
+    ``searches`` and ``model_calls`` are per query, None if unknown. ``seconds`` is the time of this method alone.
+    ``kept`` is the share of the base's top 10 that is still in the top 10. ``empty`` and ``reformulated`` are the
+    numbers of queries without results and of reformulated queries.
     """
 
     searches: float | None

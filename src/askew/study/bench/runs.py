@@ -491,8 +491,8 @@ class MethodRunner:
         self._open_reformulator(method)
 
         def find(progress: Progress) -> MethodRun:
-            start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
             made = self._made(method)
+            start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
             with counting_model_calls() as calls:
                 for rows in self._chunks(progress):
                     begin, end = made.start[[done, done + rows.num_rows]].tolist()

@@ -7,8 +7,9 @@ from askew.core.groups import LEARNED, Groups
 from askew.ui.cli import options as o
 from askew.ui.cli.render import note, print_records, say, say_json, say_wrapped
 
-# How many words of each group are shown with some of their mentions.
+# How many words of each group are shown with some of their mentions, and how many rows of other tables without --all.
 _READ_WORDS = 5
+_SHOWN_ROWS = 5
 _SHOWN_TERMS = 20
 
 
@@ -17,6 +18,7 @@ COLLECTION: A collection: a folder, a file of documents, 'irds:ID', or 'demo'.
 --words: How many of the most frequent words of each group to examine.
 --sample: The number of documents to sample; group words are examined in these documents.
 --seed: Seed of the sample.
+--all (everything): Show every examined word and every example, not only the most frequent ones.
 """)
 def command(
     collection: str,
@@ -25,6 +27,7 @@ def command(
     words: int = defaults.CHECK_WORDS,
     sample: int = defaults.CHECK_SAMPLE,
     seed: int = defaults.CHECK_SEED,
+    everything: bool = False,
     as_json: bool = False,
 ) -> None:
     """Check a collection before you measure: its judgements, and how often it names the groups.
@@ -40,6 +43,7 @@ def command(
     if as_json:
         say_json(found.to_dict())
         return
+    most = None if everything else _SHOWN_ROWS
     print_records([{found.collection: name, "": value} for name, value in found.facts()])
     say("")
     if found.words:
@@ -52,7 +56,7 @@ def command(
                 {group: one.word, "mentions": one.mentions,
                  **{who: f"{one.who[who] / one.mentions:.0%}" for who in classes_of(group)}}
                 for one in found.words if one.group == group
-            ])  # fmt: skip
+            ][:most])  # fmt: skip
     for group, terms in found.unused.items():
         every = len(found.groups.counted.groups[group])
         if terms and len(terms) < every:
@@ -72,7 +76,7 @@ def command(
             {"word": one.word, "group": one.group, "mentions": f"{who} {one.who[who]:,} of {one.mentions:,}",
              "example": one.examples[who]}
             for one in doubtful for who in one.examples
-        ])  # fmt: skip
+        ][: most and 2])  # fmt: skip
     unlearned = [group for group in found.groups.names if group not in LEARNED]
     frequent = [one for group in unlearned for one in [w for w in found.words if w.group == group][:_READ_WORDS]]
     if read := [{"word": one.word, "mention": text} for one in frequent for text in one.contexts]:
@@ -81,4 +85,6 @@ def command(
             "Random mentions of the most frequent words of groups that the resolver was not trained on. Read them: if "
             "many mentions of a word do not refer to a person of the group, remove the word from the lexicon."
         )
-        print_records(read)
+        print_records(read[:most])
+    if most and len(found.words) > most:
+        say(f"At most {most} rows of a table are shown; --all shows every row.")

@@ -23,7 +23,7 @@ from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
 from askew.measures.mentions import Mark, Marker, can_mark
-from askew.measures.requested import BETTER, CountKey, headline_measures, is_signed, key_of, sign_of
+from askew.measures.requested import BETTER, CountKey, drawn_groups, headline_measures, is_signed, key_of, sign_of
 from askew.measures.resolver import default_resolver
 from askew.pairs.gains import ORIGINAL, PairTable, make_pairs
 from askew.rewrite.classifiers import LABEL, make_classifier
@@ -128,8 +128,7 @@ class Explorer:
                 f"{', '.join(one.text for one in self.scorer.asked)}",
                 code="unknown-measure", measure=self.lean,
             )  # fmt: skip
-        # The group that a signed measure subtracts is drawn first, because it is on the negative side.
-        groups = lean.groups[::-1] if is_signed(lean) else lean.groups
+        groups = drawn_groups(lean)
         lexicon, tokens, overlap, *_ = self._counted(lean)
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
         self._rules = WarrantRules(counting.named)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, Note
 from askew.core.measure import Bounds, Direction
 from askew.core.outcome import signs
 from askew.core.ranking import Floats
@@ -116,9 +116,10 @@ def audit(
         raise ConfigError("audit: choose a run, or upload one", code="no-runs")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
     judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None if qrels is None else qrels.lines
-    if qrels is None and explorer is not None and queries & explorer.searched.known.grades.keys():
-        # All judgements, as in askew measure: a judged query without results in a run counts as zero.
-        judged = explorer.searched.known.grades
+    grades = {} if qrels is not None or explorer is None else explorer.searched.known.grades
+    if judged is None and queries & grades.keys():
+        # A query that only other runs answer counts as zero; the other queries of the collection are not asked here.
+        judged = {query: grades[query] for query in grades if query in queries}
     ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
     docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
@@ -148,5 +149,8 @@ def audit(
         measured = [one.text for one in report.asked]
         compared = compare(first, second, docs, names=(old, new), unpaired="drop", measures=measured, **options)
     measured_queries = set().union(*(run.query_ids for run in report.runs))
+    if left := len(grades.keys() - queries):
+        words = f"{left:,} judged queries of the collection have no results in any of these runs: left out"
+        report.notes.append(Note(words, code="no-results", queries=left))
     known = {} if explorer is None else explorer.searched.known.texts
     return Audit(report, compared, {query: text for query, text in known.items() if query in measured_queries})

@@ -25,7 +25,7 @@ from askew.pairs.gains import ORIGINAL
 from askew.pairs.plan import reformulate_methods, resources_of, retrieve_stage
 from askew.pairs.recipe import Recipe, with_settings
 from askew.pairs.resources import Resources
-from askew.pairs.stages import Keep, ReformulateStage
+from askew.pairs.stages import PROBABILITIES, Keep, ReformulateStage
 from askew.rewrite.equivalence import EquivalenceFilter
 from askew.rewrite.reformulate import FirstPass, make_filter
 from askew.search.bm25.index import Bm25
@@ -386,7 +386,7 @@ class Writer:
         if missing:
             scores = self._judge.score([text for text, _ in missing], [row["text"] for _, row in missing])
             for (_, candidate), score in zip(missing, scores, strict=True):
-                candidate.update(p_same=score["same"], p_natural=score["natural"])
+                candidate.update({column: _known(score[name]) for name, column in PROBABILITIES.items()})
         return written
 
     def _stored(self, query_id: str | None, text: str) -> list[Candidate]:
@@ -432,4 +432,8 @@ class Writer:
         if self._english and not (is_english(text) and is_english(other)):
             return None, None
         (found,) = EquivalenceFilter(model="light").score([text], [other])
-        return found["same"], found["natural"]
+        return _known(found["same"]), _known(found["natural"])
+
+
+def _known(probability: float) -> float | None:
+    return None if np.isnan(probability) else probability

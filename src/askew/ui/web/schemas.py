@@ -68,6 +68,8 @@ Run = dict[ShortText, Scores]
 class MeasureBatch(_Body):
     """Runs to measure with the documents of the open collection. The second run is compared with the first.
 
+    The judged queries of the collection that have results in none of the runs are left out.
+
     ``qrels`` are judgements; by default those of the collection are used. A judged query without results in a run has
     an effectiveness of zero, or is left out if ``unanswered`` is "absent".
     """

@@ -96,7 +96,7 @@ def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
             ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], {mean.n:,} queries"
             rows[-1].append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
     tables = [tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))]
-    tables += [] if found.comparison is None else [_comparison(found.comparison)]
+    tables += [] if found.comparison is None else [_comparison(found.comparison, chosen)]
     body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
     links = p.link_list(((one, chosen.link(measure=one) + "#by-query") for one in found.measures), measure)
     title = tag("h2", f"Query by query: {measure}", id="by-query")
@@ -112,7 +112,7 @@ def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
     return [*body, p.signature_list(one.signature for one in found.report.asked)]
 
 
-def _comparison(report: CompareReport) -> Markup:
+def _comparison(report: CompareReport, chosen: RunsForm) -> Markup:
     head = {
         "measure": "code", "gain": "number", "95% interval": "number", "p": "number", "p (Holm)": "number",
         "number of queries improved / unchanged / worsened": "number counts-head", "n queries": "number",
@@ -133,7 +133,9 @@ def _comparison(report: CompareReport) -> Markup:
         f"the p-value of the null hypothesis '{report.nulls['p']}', p (Holm) is p corrected for the number of "
         f"measures of effectiveness, or of lean. A gain is colored if p (Holm) is below {SIGNIFICANT}."
     )
-    return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
+    swapped = chosen.link(run=[*chosen.runs[1::-1], *chosen.runs[2:]])
+    swap = tag("p", element("a", f"Take {shown(report.new)} as the baseline", href=swapped))
+    return tag("section", p.data_table(caption, head, rows, "comparison"), swap, tag("p", note, class_="note"))
 
 
 def _figures(found: Audit, measure: str) -> list[Markup]:
