@@ -382,3 +382,10 @@ def test_tables_and_charts_are_written_where_asked(askew, tmp_path, command):
     header, *rows = (tmp_path / "a.csv").read_text().splitlines()
     assert header.startswith(("run,RR@10,", "measure,old,new")) and len(rows) == 2
     assert len(list((tmp_path / "charts").glob("*.svg"))) == 2
+
+
+def test_the_smallest_margin_is_shown_only_with_a_margin(askew):
+    command = f"{COMPARE_DEMO} --measures nDCG@10"
+    plain, margin = (askew(f"{command}{more}").table for more in ("", " --margin 0.05"))
+    assert "smallest margin" not in plain and "loss not ruled out" not in plain and "detectable gain" in plain
+    assert "smallest margin" in margin and "loss not ruled out" in margin

@@ -46,8 +46,8 @@ _REACH = (
     "value: the measure has no upper bound.",
     "loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss. Both come from the "
     "test for bounded means.",
-    "detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.",
 )
+_DETECTABLE = "detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%."
 # The families of tests that Holm's method corrects apart.
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
 # The keys of a signed change in a dictionary.
@@ -132,27 +132,31 @@ class CompareReport(TableView):
              found.nonzero, found.n]
             for (one, found), change in zip(rows, changes, strict=True)
         ]  # fmt: skip
-        reach = [[one.text, found.smallest_margin, found.not_ruled_out, found.detectable] for one, found in rows]
+        detectable = [[one.text, found.detectable] for one, found in rows]
         tables = [
             table("gains", f"old: {self.old}   new: {self.new}", head, gains, *self._gain_notes()),
             table(
-                "reach", "mean losses that n queries can rule out, and mean gains that n queries can detect",
-                columns("measure", "smallest margin", "loss not ruled out", "detectable gain", kind=CODE), reach,
-                *_REACH,
+                "reach", "mean gains that n queries can detect", columns("measure", "detectable gain", kind=CODE),
+                detectable, _DETECTABLE,
             ),
         ]  # fmt: skip
         if self.p_no_loss_holm:
             margins = [
-                [text, self.results[text].margin, p, self.p_equivalent_holm[text]]
+                [text, found.margin, found.smallest_margin, found.not_ruled_out, p, self.p_equivalent_holm[text]]
                 for text, p in self.p_no_loss_holm.items()
+                for found in [self.results[text]]
             ]
-            head = [Column("measure", CODE), Column("margin"), _p("no loss: p (Holm)"), _p("equivalent: p (Holm)")]
+            head = [
+                *columns("measure", "margin", "smallest margin", "loss not ruled out", kind=CODE),
+                _p("no loss: p (Holm)"),
+                _p("equivalent: p (Holm)"),
+            ]
             nulls = [
                 f"Column '{name}': p-value of the null hypothesis that {self.nulls[key]}."
                 for name, key in (("no loss", "p_no_loss"), ("equivalent", "p_equivalent"))
             ]
             caption = "can a mean loss as large as the margin be ruled out?"
-            tables.append(table("margins", caption, head, margins, *nulls))
+            tables.append(table("margins", caption, head, margins, *nulls, *_REACH))
         return tables
 
     def _gain_notes(self) -> list[str]:
