@@ -12,12 +12,18 @@ a phrase were chosen by cross-validation on the part train. The part dev was use
 regressions of *same* and *natural* were trained earlier, on labels of some of the same queries, those of dev too.
 The labels are by a large language model, not by people.
 
+``reformulation/ranked.jsonl.gz`` has reformulations of 28 queries on which nothing was trained: the five best that pass
+the filter by the smaller of *same* and *natural*, as they were ranked before, and the five best of
+``best_suggestions``. A large language model read them, query by query, in random order, without ranks and scores.
+Strict: the same need, and the level yes.
+
 ``--features FILE`` keeps the features of the judge, which take minutes, in a file, or reads them if it exists.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import sys
 from collections import Counter
@@ -30,6 +36,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
 from askew.core.files import DATA
+from askew.measures.statistics.intervals import wilson
 from askew.rewrite.equivalence import (
     ADAPTER,
     FLUENT,
@@ -48,6 +55,7 @@ from equivalence import calibration_error, interval
 from training.data import plain
 from training.logistic import fit_logistic, fold_of, out_of_fold
 
+RANKED = Path(__file__).parent / "reformulation" / "ranked.jsonl.gz"
 MEASURED = FLUENT.with_name("equivalence-fluent.measured.json")
 PENALTY, STATE_PENALTY, PHRASE_PENALTY, LEAST = 10.0, 300.0, 3.0, 4
 SHORT = 4
@@ -126,6 +134,35 @@ def measure(rows: list[dict[str, Any]], scores: Any, y: Any, here: Any) -> dict[
     }  # fmt: skip
 
 
+def read_ranked() -> dict[str, Any]:
+    """How well scores order the reformulations that were read, and the strict share of those ranked first."""
+    rows = [json.loads(line) for line in gzip.decompress(RANKED.read_bytes()).decode().splitlines()]
+    strict = np.array([row["strict"] for row in rows], float)
+    queries = np.array([row["query"] for row in rows])
+    scores = {
+        "same x fluent": [row["same"] * row["fluent"] for row in rows], "fluent": [row["fluent"] for row in rows],
+        "natural": [row["natural"] for row in rows],
+        "smaller of same and natural": [min(row["same"], row["natural"]) for row in rows],
+    }  # fmt: skip
+    found: dict[str, Any] = {
+        "scores": {
+            name: {"pairs": len(rows), "yes": float(strict.mean()), **interval(np.array(values), strict, queries)}
+            for name, values in scores.items()
+        }
+    }
+    for rank in (1, 3, 5):
+        for name in ("before", "now"):
+            own = [row["strict"] for row in rows if row[name] is not None and row[name] < rank]
+            low, high = wilson(sum(own), len(own))
+            found.setdefault("ranked", {})[f"{name}, first {rank}"] = {
+                "pairs": len(own),
+                "strict": float(np.mean(own)),
+                "low": low,
+                "high": high,
+            }
+    return found
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="folder with naturalness.jsonl")
@@ -154,6 +191,10 @@ def main() -> None:
     measured["dev"]["natural"] = measure(rows, natural, y, dev)
     strata = {"queries of at most four words": short, "longer queries": ~short}
     measured["strata"] = {name: measure(rows, found["neural"], y, dev & here) for name, here in strata.items()}
+    measured["reading"] = read_ranked()
+    for name, one in [*measured["reading"]["scores"].items(), *measured["reading"]["ranked"].items()]:
+        value = one.get("auc", one.get("strict"))
+        print(f"reading: {name:30} {one['pairs']:5} pairs, {value:.3f} [{one['low']:.3f}, {one['high']:.3f}]")
     for part in ("train, out of fold", "dev", "strata"):
         for name, one in measured.get(part, {}).items():
             print(
