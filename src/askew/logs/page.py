@@ -215,11 +215,8 @@ def findings(report: LogReport) -> list[str]:
 
     A finding without data is left out.
     """
-    sentences = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
-    for tell in (_topics_finding, _how_soon):
-        if len(sentences) < MOST:
-            sentences += list(tell(report))
-    return sentences[:MOST]
+    tellers = (_how_often, _what_changes, _topics_finding, _how_soon)
+    return [sentence for tell in tellers for sentence in tell(report)][:MOST]
 
 
 def _row(report: LogReport, table: str, **where: str) -> Row | None:

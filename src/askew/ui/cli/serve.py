@@ -82,18 +82,17 @@ def mcp_command(**sources: Any) -> None:
 
 
 def _sources(
-    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
     groups: str | None = None, lexicon: str | None = None, measures: str | None = None,
-    trust_store: bool | None = None,
+    trust_store: bool | None = None, **places: Any,
 ) -> Sources:  # fmt: skip
     from askew.data.collection import open_collection
     from askew.ui.explorer.opening import Sources
 
-    if collection is not None:
-        note(open_collection(collection).notes("queries", "judgements"))
+    if places.get("collection") is not None:
+        note(open_collection(places["collection"]).notes("queries", "judgements"))
     wanted = None if measures is None else tuple(split_measures(measures))
     counted = Groups.resolve(groups, lexicon)
-    return Sources(store, index, collection, recipe, groups=counted, measures=wanted, trust_store=bool(trust_store))
+    return Sources(**places, groups=counted, measures=wanted, trust_store=bool(trust_store))
 
 
 def _need(what: str, *modules: str) -> None:
