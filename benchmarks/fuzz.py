@@ -29,7 +29,7 @@ from typing import Any
 
 import askew
 from askew.core.address import Address, _user_of, without_secrets
-from askew.core.errors import AskewError
+from askew.core.errors import AskewError, DataError
 from askew.core.files import fingerprint
 from askew.core.lexicon import load_lexicon
 from askew.core.measure import Measure, split_measures
@@ -258,10 +258,10 @@ def documents_file(data: bytes, folder: Path) -> None:
     (folder / "d.tsv").write_bytes(data)
     tables = list(read_documents(folder / "d.tsv"))
     # In a document, a carriage return alone is no end of a line.
-    lines = data.removeprefix(b"\xef\xbb\xbf").decode().split("\n")
+    starts = [line.lstrip(" \t\x0b\x0c") for line in data.removeprefix(b"\xef\xbb\xbf").decode().split("\n")]
     for table in tables:
         for doc, text in zip(table["doc_id"].to_pylist(), table["text"].to_pylist(), strict=True):
-            agree(any(line.startswith(doc) and (text or "") in line for line in map(str.lstrip, lines)), "document")
+            agree(any(line.startswith(doc) and (text or "") in line for line in starts), "document")
 
 
 def json_documents(data: bytes, folder: Path) -> None:
@@ -365,7 +365,7 @@ def cached(data: bytes, folder: Path) -> None:
         value = json.loads(data)
         rows = _SHAPES["answers"](value)
     except (ValueError, TypeError, RecursionError):
-        return
+        raise DataError("the file does not use it") from None
     agree([[one[0], one[1]] for one in rows] == [[one[0], one[1]] for one in value], "answer")
 
 

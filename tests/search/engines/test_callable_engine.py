@@ -100,6 +100,7 @@ def test_passages_may_be_plain_texts():
 def test_the_text_beside_a_score_is_an_id_even_with_blanks():
     assert as_found(("doc 1", 0.5)) == ("doc 1", 0.5, None)
     assert as_found(["doc 1", "0.5"]) == ("doc 1", 0.5, None)
+    assert as_found(["doc 1", -(10**400)]) == ("doc 1", -float("inf"), None)
     assert as_found(("He is a nurse.", None)).text == "He is a nurse."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -117,8 +118,10 @@ def _id(found: Any, text: str | None, id_field: str | None, where: str) -> str:
 def _number(value: Any) -> float | None:
     try:
         return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         return None
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_search(target: Any) -> Callable[[str, int], Any]:
