@@ -52,10 +52,8 @@ measures = [
 [select]
 selector = "refairmulate"
 effectiveness = "RR@10"
-bias = [
-    "ARaB(tf,who=generic,resolver=light)@10", "ARaB(tc,who=generic,resolver=light)@10",
-    "ARaB(bool,who=generic,resolver=light)@10",
-]
+bias = "ARaB(tf,who=generic,resolver=light)@10 ARaB(tc,who=generic,resolver=light)@10 \
+ARaB(bool,who=generic,resolver=light)@10"
 """
 
 
