@@ -104,3 +104,11 @@ def test_measures_of_lean_that_disagree_significantly_are_noted():
     (note,) = askew.compare(old, new, docs, ["ARaB(tc)@10", "FaiRR@10"]).notes
     assert (note.code, note.values) == ("disagreement", {"better": ["ARaB(tc)@10"], "worse": ["FaiRR@10"]})
     assert askew.compare(old, new, docs, ["ARaB(tc)@10"]).notes == []
+
+
+def test_what_holds_for_several_runs_is_one_note_that_names_them():
+    run = {"q1": {"d": 1.0}, "q2": {"d": 1.0}}
+    runs = {"a": run, "b": run, "c": {"q1": {"d": 1.0}}}
+    notes = askew.measure(runs, {"d": "he"}, qrels={"q1": {"d": 1}}, unjudged="absent").notes
+    found = [note for note in notes if "no judgement" in note]
+    assert found == ["a, b: 1 of 2 queries of the run have no judgement; these queries are left out of the measures of effectiveness"]  # fmt: skip # noqa: E501

@@ -727,12 +727,31 @@ def measure(
         asked, measured, source, catalogue.lexicons, lambda: _query_texts(collection, queries), progress
     )
     report = score_runs(inputs, inputs.asked, chosen.mean_digits if chosen else None, undefined == "drop")
-    report.notes = [*notes, *inputs.notes, *report.notes]
+    report.notes = _once([*notes, *inputs.notes, *report.notes], [run.name for run in report.runs])
     for one in divided:
         if one.text in report.runs[0].values:
             lexicon = catalogue.lexicons[str(one.measure.param("lexicon"))]
             report.parts += [decompose_run(one, each, inputs.relevance, lexicon, resolved_by) for each in inputs.inputs]
     return report
+
+
+def _once(notes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The notes, with one note for several runs of which the same is said: "a.run, b.run: 3 queries of the run ..."."""
+    of_run = {note: next((name for name in names if note.startswith(f"{name}: ")), "") for note in notes}
+    same: dict[str, list[str]] = {}
+    for note, name in of_run.items():
+        same.setdefault(note.removeprefix(f"{name}: ") if name else note, []).append(note)
+    merged: list[str] = []
+    for first, *others in same.values():
+        runs = [of_run[first], *(of_run[one] for one in others)]
+        plain = first.template if isinstance(first, Note) else first
+        text = f"{', '.join(runs)}: {plain.removeprefix(f'{runs[0]}: ')}"
+        if not others:
+            merged.append(first)
+        else:
+            values = {**first.values, "runs": runs} if isinstance(first, Note) else {}
+            merged.append(Note(text, code=first.code, **values) if isinstance(first, Note) else text)
+    return merged
 
 
 _ALLOWED = {
