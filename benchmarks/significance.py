@@ -1,12 +1,19 @@
 """Are the tests and intervals of askew valid for IR data? Simulated false positives, coverage, width and power.
 
 python benchmarks/significance.py [--replications 10000] [--data FOLDER]
+python benchmarks/significance.py --differences [--replications 10000] [--data FOLDER]
 
 Values are drawn from distributions whose mean is known; a test that is valid at the 5% level rejects a true null
 hypothesis in at most 5% of the samples, and a 95% interval holds the mean in at least 95% of them. "before" are the
 tests that askew had until they were simulated (signs flipped, percentile bootstrap); "betting" is a mixture of bets
 with fixed stakes, of which Waudby-Smith and Ramdas (2024) is the predictable kind, also shown ("hedged"). ``--data``
 adds differences of nDCG@10 between real runs, thinned: a fifth of them is kept, the rest is zero.
+
+``--differences`` is about the test of a difference that askew has now, the paired randomization test, on real
+differences between methods and BM25 (the scores of every query in ``benchmarks/arena``). Each null hypothesis is made
+true: (a) by random signs of the differences; (b) by resampling them after subtracting their mean, which keeps their
+skewness; (c) by pairing the values of one method on two random halves of the topics. In (b) the differences are not
+exchangeable, and the share of the rejections that have the warning of askew is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from askew.measures.statistics.bounded import BoundedMean, StudentizedMean, probability_below_zero
+from askew.measures.statistics.bounded import BoundedMean, probability_below_zero, studentized_ends
+from askew.measures.statistics.randomization import RandomSets
+from askew.measures.statistics.significance import SKEWED
 
 Floats = Any
 SIZES = (10, 30, 100, 300)
@@ -204,12 +213,9 @@ def t_interval(x: Floats) -> tuple[Floats, Floats]:
 
 def studentized(x: Floats) -> tuple[Floats, Floats]:
     """What askew does without bounds; a point where all values are equal."""
-    ends = np.array([_ends(StudentizedMean(row)) for row in x])
+    ends = np.array([studentized_ends(row, 0.025) for row in x])
+    ends = np.where(np.isnan(ends), x.mean(axis=1)[:, None], ends)
     return ends[:, 0], ends[:, 1]
-
-
-def _ends(mean: StudentizedMean) -> tuple[float, float]:
-    return (mean.lower(0.025), mean.upper(0.025)) if mean.known else (mean.mean, mean.mean)
 
 
 def parts(law: Law, n: int, replications: int, seed: int) -> Iterator[Floats]:
@@ -321,6 +327,128 @@ def unbounded_coverage(replications: int) -> None:
           ["values", "n", "percentile bootstrap (before)", "t", "ours (studentized, Hall)"], rows)  # fmt: skip
 
 
+# The test of a difference that askew has now, on real differences.
+
+ARENA = Path(__file__).with_name("arena")
+METHODS = ("dense", "greedy@3", "reformulate:reduce")
+MEASURES = ("nDCG@10", "RR@10", "ARaB(tf)@10", "NFaiRR@10")
+EXCESS = "ARaB(tf,sign=abs,excess=collection)@10"
+# More queries of BoolQ than this are not drawn in a sample, and so many sets of signs are drawn for each sample.
+MOST, FLIPS = 100, 999
+
+
+def flip_p(x: Floats, rng: np.random.Generator) -> Floats:
+    """The p of the randomization test of each row; new signs for every 500 rows."""
+    found = []
+    for start in range(0, len(x), 500):
+        rows = x[start : start + 500].astype(np.float32)
+        drawn = np.abs(rows @ rng.choice(np.array([-1, 1], np.float32), (x.shape[1], FLIPS)))
+        observed = np.abs(rows.sum(axis=1))
+        found.append(((drawn >= observed[:, None] - 1e-5).sum(axis=1) + 1) / (FLIPS + 1))
+    return np.concatenate(found)
+
+
+def t_p(x: Floats) -> Floats:
+    """The two-sided p of Student's t."""
+    return 2 * np.minimum(t_at_most(x, 0.0), 1 - t_at_most(x, 0.0))
+
+
+def real_scores(data: Path | None) -> Iterator[tuple[str, str, str, Floats, Floats]]:
+    """Collection, measure and method, with the values of BM25 and of the method for the queries that have both."""
+    import polars as pl
+
+    import askew
+
+    years: dict[str, str] = {}
+    folder, known = (data or Path()) / "msmarco_dl1920", () if data is None else ("dl19", "dl20")
+    for year in known:
+        lines = (folder / f"qrels.{year}.txt").read_text(encoding="utf-8").splitlines()
+        years |= {line.split()[0]: year.upper() for line in lines}
+    for name in ("dl", "boolq"):
+        frame = pl.read_parquet(ARENA / f"{name}.parquet").sort("query_id")
+        base = frame.filter(method="bm25")
+        where = np.array([years.get(query, "BoolQ" if name == "boolq" else "DL") for query in base["query_id"]])
+        for method in METHODS:
+            other = frame.filter(method=method)
+            for measure in MEASURES:
+                old, new = (side[measure].cast(pl.Float64).fill_null(np.nan).to_numpy() for side in (base, other))
+                for collection in sorted(set(where.tolist())):
+                    there = (where == collection) & ~np.isnan(old) & ~np.isnan(new)
+                    sizes = np.abs if measure.startswith("ARaB") else np.asarray
+                    yield collection, measure, method, sizes(old[there]), sizes(new[there])
+    for year in known:
+        runs = [folder / "runs" / f"{year}.{one}.trec" for one in ("BM25", "D_BERT_KD_TASB")]
+        first, second = askew.measure(runs, docs=folder / "docs.tsv", measures=EXCESS, missing="zero").runs
+        by_query = dict(zip(first.query_ids, first.values[EXCESS].tolist(), strict=True))
+        pairs = np.array([
+            (by_query[query], value)
+            for query, value in zip(second.query_ids, second.values[EXCESS].tolist(), strict=True)
+            if query in by_query
+        ])  # fmt: skip
+        pairs = pairs[~np.isnan(pairs).any(axis=1)]
+        yield year.upper(), "excess lean", "D_BERT_KD_TASB", pairs[:, 0], pairs[:, 1]
+
+
+def skewness_of(x: Floats) -> Floats:
+    """The skewness of each row, 0 if its values are equal."""
+    away = x - x.mean(axis=1, keepdims=True)
+    spread = np.sqrt((away**2).mean(axis=1))
+    return (away**3).mean(axis=1) / np.where(spread > 1e-12, spread, np.inf) ** 3
+
+
+def differences(replications: int, data: Path | None) -> None:
+    """False positives on real differences, the coverage of the interval on sparse ones, and power beside t."""
+    rng = np.random.default_rng(20)
+    rows, own, halves = [], [], []
+    for collection, measure, method, old, new in real_scores(data):
+        gains = new - old
+        gains[np.abs(gains) < 1e-12] = 0.0
+        n = min(len(gains), MOST)
+        if np.count_nonzero(gains) < 2:
+            continue
+        signed = rng.choice(gains, (replications, n)) * rng.choice([-1.0, 1.0], (replications, n))
+        centered = rng.choice(gains - gains.mean(), (replications, n))
+        own += [RandomSets(row, seed=place).p() for place, row in enumerate(signed[: replications // 100])]
+        ps = flip_p(signed, rng), flip_p(centered, rng), t_p(centered)
+        warned = np.abs(skewness_of(centered)) > SKEWED * math.sqrt(n)
+        wrong = ps[1] < ALPHA
+        shown = [np.mean(p < level) for p in ps for level in (0.05, 0.01)]
+        shown += [warned.mean(), np.mean(wrong & ~warned)]
+        skewness = skewness_of(gains[None])[0] / math.sqrt(n)
+        rows.append([f"{collection}: {measure}, {method}", str(n), f"{np.mean(gains != 0):.2f}", f"{skewness:+.2f}",
+                     *(f"{one:.3f}" for one in shown)])  # fmt: skip
+        if method in (METHODS[0], "D_BERT_KD_TASB"):
+            half = min(len(new) // 2, MOST)
+            drawn = rng.permuted(np.broadcast_to(new, (replications, len(new))), axis=1)[:, : 2 * half]
+            x = drawn[:, :half] - drawn[:, half:]
+            found = [np.mean(p < level) for p in (flip_p(x, rng), t_p(x)) for level in (0.05, 0.01)]
+            halves.append([f"{collection}: {measure}", str(half), *(f"{one:.3f}" for one in found)])
+    table("Real differences from BM25 whose true mean is 0: false positives at 0.05 and 0.01. (a): random signs, (b): "
+          "resampled after centering. skew: skewness / square root of n of all differences", [
+              "differences", "n", "nonzero", "skew", "(a) 5%", "(a) 1%", "(b) 5%", "(b) 1%", "(b) t 5%", "(b) t 1%",
+              "(b) warned", "(b) wrong at 5% without warning",
+          ], rows)  # fmt: skip
+    print(f"\naskew's own function on {len(own):,} of the samples (a): {np.mean(np.array(own) < 0.05):.4f} at 0.05, "
+          f"{np.mean(np.array(own) < 0.01):.4f} at 0.01")  # fmt: skip
+    table("(c) One method on random halves of the topics: false positives",
+          ["values", "n", "5%", "1%", "t 5%", "t 1%"], halves)  # fmt: skip
+    rows = []
+    for law in no_differences():
+        for n in (30, 100):
+            found = [RandomSets(row).ends(ALPHA) for x in parts(law, n, replications // 25, 8) for row in x]
+            student = share(law, n, replications, 8, lambda x, at=law.mean: _inside(t_interval(x), at))
+            held = np.mean([low <= law.mean <= high for low, high in found])
+            rows.append([law.name, str(n), f"{held:.3f}", f"{student:.3f}"])
+    table("95% intervals of a mean difference: coverage", ["differences", "n", "randomization", "t"], rows)
+    rows = []
+    for name, kept in (("all queries gain", 1.0), ("a third of the queries gain", 1 / 3)):
+        for n in (10, 30, 50, 100):
+            x = rng.normal(0.05 / kept, 0.15, (replications, n)) * (rng.random((replications, n)) < kept)
+            rows.append([name, str(n), *(f"{np.mean(p < ALPHA):.3f}" for p in (flip_p(x, rng), t_p(x)))])
+    table("Power at 0.05: mean gain of 0.05, standard deviation of those that gain 0.15",
+          ["gains", "n", "randomization", "t"], rows)  # fmt: skip
+
+
 def power(replications: int) -> None:
     """What validity costs: how often a real gain or an unchanged effectiveness is shown."""
     rows = []
@@ -393,9 +521,13 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=10_000)
     parser.add_argument("--climbs", type=int, default=2000)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--differences", action="store_true", help="only the test of real differences")
     given = parser.parse_args()
     print(f"{given.replications:,} replications; standard error of a share near 0.05: "
           f"{math.sqrt(0.05 * 0.95 / given.replications):.4f}")  # fmt: skip
+    if given.differences:
+        differences(given.replications, given.data)
+        return
     false_no_loss(given.replications, given.data)
     false_differences(given.replications)
     coverage(given.replications)

@@ -27,11 +27,9 @@ _SCHEMA = {
 
 
 def summarize(
-    selected: pl.DataFrame | PairParts,
-    directions: Mapping[str, Direction],
-    subsets: Sequence[str],
+    selected: pl.DataFrame | PairParts, directions: Mapping[str, Direction], subsets: Sequence[str],
     tolerance: float = 0.0,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Table 1: for each subset (a column of flags, or ``EVERY``) and measure, the means before and after.
 
     ``pairs`` and ``queries`` count those with an old and a new score. ``change`` is the change of the mean relative to

@@ -317,12 +317,8 @@ def extreme_pairs(
 
 
 def refined_table(
-    pairs: pl.DataFrame | PairParts,
-    originals: Floats,
-    boxes: Sequence[str],
-    measure: str,
-    direction: Direction,
-) -> pl.DataFrame:
+    pairs: pl.DataFrame | PairParts, originals: Floats, boxes: Sequence[str], measure: str, direction: Direction,
+) -> pl.DataFrame:  # fmt: skip
     """RePair's Table 4: for each box the best refined query of each original in it.
 
     ``originals`` are the values of all originals. ``refined`` and ``oracles`` (of value 1) are shares of all originals.

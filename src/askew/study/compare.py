@@ -262,20 +262,11 @@ def _with_margins(conditions: Sequence[Condition], margin: Margin) -> Margin:
 
 
 def compare(
-    old: RunLike,
-    new: RunLike,
-    collection: object = None,
-    measures: MeasuresLike | None = None,
-    *,
-    test: str = defaults.TEST,
-    margin: Margin = None,
-    fail_if: str | Sequence[str] = (),
-    unpaired: str = defaults.UNPAIRED,
-    seed: int = 0,
-    names: tuple[str, str] | None = None,
-    testing: Progress | None = None,
-    **options: Unpack[MeasureOptions],
-) -> CompareReport:
+    old: RunLike, new: RunLike, collection: object = None, measures: MeasuresLike | None = None, *,
+    test: str = defaults.TEST, margin: Margin = None, fail_if: str | Sequence[str] = (),
+    unpaired: str = defaults.UNPAIRED, seed: int = 0, names: tuple[str, str] | None = None,
+    testing: Progress | None = None, **options: Unpack[MeasureOptions],
+) -> CompareReport:  # fmt: skip
     """Compare the run ``new`` with the run ``old``, query by query.
 
     - ``old``, ``new``: the two runs, each in a form that ``measure`` accepts.
@@ -299,10 +290,17 @@ def compare(
       far and the total number of measures.
     - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
     """
-    _check_settings(test, seed, unpaired)
+    if test not in TESTS:
+        raise ConfigError(f"⟨test⟩: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
+    if seed < 0:
+        raise ConfigError(f"⟨seed⟩: expected 0 or a positive whole number, found {seed}")
+    if unpaired not in ("error", "drop"):
+        raise ConfigError(f"⟨unpaired⟩: expected 'error' or 'drop', found {unpaired!r}")
     conditions = read_conditions(fail_if, OF_COMPARE)
     margin = _with_margins(conditions, margin)
-    _refuse_meaningless(margin)
+    for value in margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]:
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"⟨margin⟩: expected a number above 0 (the largest acceptable loss), found {value!r}")
 
     def check(asked: list[MeasureRequest]) -> None:
         check_measures(conditions, [one.text for one in asked])
@@ -379,15 +377,6 @@ def _disagreement(
     return [Note(words, code="disagreement", better=better, worse=worse)]
 
 
-def _check_settings(test: str, seed: int, unpaired: str) -> None:
-    if test not in TESTS:
-        raise ConfigError(f"⟨test⟩: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
-    if seed < 0:
-        raise ConfigError(f"⟨seed⟩: expected 0 or a positive whole number, found {seed}")
-    if unpaired not in ("error", "drop"):
-        raise ConfigError(f"⟨unpaired⟩: expected 'error' or 'drop', found {unpaired!r}")
-
-
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
     if names is None and isinstance(old, Run) and isinstance(new, Run) and old.name == new.name:
         # Two searches by the same ranker have the same name.
@@ -424,13 +413,6 @@ def _margin_for(asked: MeasureRequest, margin: Margin) -> float | None:
     if isinstance(margin, Mapping):
         return margin.get(asked.text)
     return margin if asked.judged and is_bounded(asked.bounds) else None
-
-
-def _refuse_meaningless(margin: Margin) -> None:
-    values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
-    for value in values:
-        if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"⟨margin⟩: expected a number above 0 (the largest acceptable loss), found {value!r}")
 
 
 def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequence[str]) -> None:

@@ -29,56 +29,25 @@ import numpy as np
 
 from askew.core.ranking import Floats
 
-# The mean of values without bounds: Student's t, corrected for skewness (Hall 1992).
 
+def studentized_ends(values: Floats, alpha: float) -> tuple[float, float]:
+    """The interval of the mean of values without bounds, of confidence 1 - 2 alpha; NaN if the values are equal.
 
-@dataclass(frozen=True)
-class StudentizedMean:
-    """The mean of values of one run between ``low`` and ``high``, of which at least one is infinite."""
+    It is that of Student's t, corrected for skewness (Hall 1992), and approximate.
+    """
+    from scipy.special import stdtrit
 
-    values: Floats
-    low: float = -math.inf
-    high: float = math.inf
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean of the sample."""
-        return math.fsum(self.values.tolist()) / len(self.values)
-
-    @cached_property
-    def _shape(self) -> tuple[float, float]:
-        """Standard deviation and skewness, for any order of the values; 0 and 0 if the values are equal."""
-        away = np.sort(self.values) - self.mean
-        n = len(away)
-        spread = math.sqrt(float(away @ away) / (n - 1)) if n > 1 else 0.0
-        # The spread of equal values is only a rounding error.
-        if spread <= 1e-12 * max(1.0, abs(self.mean)):
-            return 0.0, 0.0
-        return spread, float((away**3).mean()) / spread**3
-
-    @property
-    def known(self) -> bool:
-        """Whether the values show a spread. Equal values do not."""
-        return self._shape[0] > 0
-
-    def lower(self, alpha: float) -> float:
-        """The approximate lower bound of the mean with a confidence of 1 - alpha; NaN if the values are equal."""
-        return max(self.low, self._end(1 - alpha)) if self.known else math.nan
-
-    def upper(self, alpha: float) -> float:
-        """The approximate upper bound of the mean with a confidence of 1 - alpha; NaN if the values are equal."""
-        return min(self.high, self._end(alpha)) if self.known else math.nan
-
-    def _end(self, level: float) -> float:
-        from scipy.special import stdtrit
-
-        spread, skewness = self._shape
-        n = len(self.values)
-        straight = float(stdtrit(n - 1, level)) / math.sqrt(n) - skewness / (6 * n)
-        if abs(skewness) < 1e-6:
-            return self.mean - spread * straight
-        # The inverse of Hall's transformation.
-        return self.mean - spread * 3 * (float(np.cbrt(1 + skewness * straight)) - 1) / skewness
+    n, mean = len(values), math.fsum(values.tolist()) / len(values)
+    away = np.sort(values) - mean
+    spread = math.sqrt(float(away @ away) / (n - 1)) if n > 1 else 0.0
+    # The spread of equal values is only a rounding error.
+    if spread <= 1e-12 * max(1.0, abs(mean)):
+        return math.nan, math.nan
+    skewness = float((away**3).mean()) / spread**3
+    straight = stdtrit(n - 1, np.array([1 - alpha, alpha])) / math.sqrt(n) - skewness / (6 * n)
+    # The inverse of Hall's transformation.
+    hall = 3 * (np.cbrt(1 + skewness * straight) - 1) / skewness if abs(skewness) >= 1e-6 else straight
+    return float(mean - spread * hall[0]), float(mean - spread * hall[1])
 
 
 # If there are more distinct values than this, adjacent values in the middle are replaced by their mean, which does not

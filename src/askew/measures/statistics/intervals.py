@@ -18,7 +18,7 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.core.measure import UNBOUNDED, Bounds
 from askew.core.ranking import Floats, Ints
-from askew.measures.statistics.bounded import BoundedMean, StudentizedMean
+from askew.measures.statistics.bounded import BoundedMean, studentized_ends
 from askew.measures.statistics.randomization import RandomSets
 
 # Shares of classes from a classifier, corrected for its known errors.
@@ -119,18 +119,16 @@ _ROUNDING = 1e-9
 SAME = 1e-12
 
 
-def mean_test(values: Floats, bounds: Bounds) -> BoundedMean | StudentizedMean:
-    """The test of the mean of these values: bounded if both bounds are finite, otherwise studentized.
+def bounded_mean(values: Floats, bounds: Bounds) -> BoundedMean | None:
+    """The test for bounded means; None if a bound is infinite.
 
     If a value is outside the bounds, the bounds do not hold for this data (a run that ranks a document twice can have
-    an AP above 1), and the values are treated as unbounded.
+    an AP above 1), and there is no such test either.
     """
     low, high = bounds
-    if not is_bounded(bounds):
-        return StudentizedMean(values, low, high)
     allowed = _ROUNDING * max(1.0, abs(low), abs(high))
-    if len(values) and (values.min() < low - allowed or values.max() > high + allowed):
-        return StudentizedMean(values)
+    if not is_bounded(bounds) or (len(values) and (values.min() < low - allowed or values.max() > high + allowed)):
+        return None
     return BoundedMean(np.clip(values, low, high), low, high)
 
 
@@ -178,9 +176,13 @@ def mean_with_interval(values: Floats, bounds: Bounds = UNBOUNDED, level: float 
     present = values[~np.isnan(values)]
     if len(present) == 0:
         return Mean(float("nan"), None, None, 0)
-    test, alpha = mean_test(present, bounds), (1 - level) / 2
-    method = BOUNDED if isinstance(test, BoundedMean) else STUDENTIZED
-    return Mean(test.mean, known(test.lower(alpha)), known(test.upper(alpha)), len(present), method)
+    alpha, test = (1 - level) / 2, bounded_mean(present, bounds)
+    if test is not None:
+        return Mean(test.mean, test.lower(alpha), test.upper(alpha), len(present))
+    least, most = UNBOUNDED if is_bounded(bounds) else bounds
+    low, high = studentized_ends(present, alpha)
+    mean = math.fsum(present.tolist()) / len(present)
+    return Mean(mean, known(max(low, least)), known(min(high, most)), len(present), STUDENTIZED)
 
 
 def change_interval(query: Ints, old: Floats, new: Floats) -> tuple[float | None, float | None]:

@@ -21,7 +21,7 @@ from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import signs
 from askew.core.ranking import Floats
 from askew.measures.statistics.bounded import BoundedMean
-from askew.measures.statistics.intervals import BOUNDED, SAME, gain_bounds, known, mean_test
+from askew.measures.statistics.intervals import BOUNDED, SAME, bounded_mean, gain_bounds, known
 from askew.measures.statistics.randomization import RandomSets
 
 # Agreement of rankings: Kendall's tau-b between every two of many rankings of the same items.
@@ -72,10 +72,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of paired runs: its null hypothesis, and a function that computes it.
-
-    The function gets the gain of each query, the test for bounded means (None for a measure without bounds), a seed.
-    """
+    """A test of paired runs: its null hypothesis, and a function of the gains, the test for bounded means, a seed."""
 
     null: str
     test: Callable[[Floats, BoundedMean | None, int], Tested]
@@ -166,15 +163,9 @@ class Paired:
 
 
 def paired(
-    old: Floats,
-    new: Floats,
-    direction: Direction,
-    bounds: Bounds = UNBOUNDED,
-    *,
-    test: str = defaults.TEST,
-    margin: float | None = None,
-    seed: int = 0,
-) -> Paired:
+    old: Floats, new: Floats, direction: Direction, bounds: Bounds = UNBOUNDED, *, test: str = defaults.TEST,
+    margin: float | None = None, seed: int = 0,
+) -> Paired:  # fmt: skip
     """Compare two columns of scores with the same queries in the same order. ``bounds`` are those of the measure.
 
     Only the randomization test uses the seed.
@@ -184,9 +175,8 @@ def paired(
     gains = rounded_gains(old, new, direction)
     sign = signs(gains)
     limits = gain_bounds(bounds, direction is Direction.ZERO)
-    mean = mean_test(gains, limits)
-    bounded = mean if isinstance(mean, BoundedMean) else None
-    away = np.sort(gains) - mean.mean
+    bounded, gain = bounded_mean(gains, limits), math.fsum(gains.tolist()) / len(gains)
+    away = np.sort(gains) - gain
     spread = float(away.std(ddof=1)) if len(gains) > 1 and np.ptp(gains) > SAME else 0.0
     before, after = (math.fsum(side.tolist()) / len(side) for side in (old, new))
     tested = TESTS[test].test(gains, bounded, seed)
@@ -196,31 +186,19 @@ def paired(
     nonzero = int(np.count_nonzero((np.abs(old) >= SAME) | (np.abs(new) >= SAME)))
     is_relative = before != 0 and direction is not Direction.ZERO and nonzero >= FEWEST_NONZERO
     no_loss = None if bounded is None or margin is None else bounded.p_at_most(-margin)
+    improved, worsened, unchanged = (int((sign == one).sum()) for one in (1, -1, 0))
     return Paired(
-        n=len(gains),
-        nonzero=nonzero,
-        old=before,
-        new=after,
-        relative=(after - before) / abs(before) if is_relative else None,
-        gain=mean.mean,
-        low=low,
-        high=high,
-        method=test,
-        p=tested.p,
-        p_bounded=None if bounded is None else two_sided_p(bounded),
+        len(gains), nonzero, before, after, (after - before) / abs(before) if is_relative else None, gain, low,
+        high, test, tested.p, p_bounded=None if bounded is None else two_sided_p(bounded),
         skewness=float((away**3).mean()) / float((away**2).mean()) ** 1.5 if spread > 0 else None,
-        d_z=mean.mean / spread if spread > 0 else None,
-        improved=int((sign == 1).sum()),
-        worsened=int((sign == -1).sum()),
-        unchanged=int((sign == 0).sum()),
+        d_z=gain / spread if spread > 0 else None, improved=improved, worsened=worsened, unchanged=unchanged,
         smallest_margin=None if bounded is None else smallest_margin(len(gains), -limits[0]),
         not_ruled_out=None if bounded is None else max(0.0, -bounded.lower(ALPHA)),
         # The sample is shifted until it is just significant; in 4 of 5 samples the mean is no lower than this.
-        detectable=None if low is None else mean.mean - low + _Z_POWER * spread / math.sqrt(len(gains)),
-        margin=margin,
-        p_no_loss=no_loss,
+        detectable=None if low is None else gain - low + _Z_POWER * spread / math.sqrt(len(gains)),
+        margin=margin, p_no_loss=no_loss,
         p_equivalent=None if no_loss is None or bounded is None else max(no_loss, bounded.p_at_least(margin or 0.0)),
-    )
+    )  # fmt: skip
 
 
 def rounded_gains(old: Floats, new: Floats, direction: Direction) -> Floats:
@@ -258,8 +236,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 def holm_by_family(ps: Mapping[_Key, float | None], family: Callable[[_Key], Hashable]) -> dict[_Key, float]:
     """Holm's correction within each family of tests, such as those of lean. What has no p is left out."""
     known_ps = {key: p for key, p in ps.items() if p is not None}
-    found: dict[_Key, float] = {}
-    for one in dict.fromkeys(map(family, known_ps)):
+    found = dict(known_ps)
+    for one in set(map(family, known_ps)):
         mine = [key for key in known_ps if family(key) == one]
         found |= dict(zip(mine, holm([known_ps[key] for key in mine]), strict=True))
-    return {key: found[key] for key in known_ps}
+    return found
