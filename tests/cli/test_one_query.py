@@ -2,9 +2,11 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
-from askew.rewrite.reformulate import Suggestion, best_suggestions, default_filters
+from askew.core.protocols import Candidates
+from askew.rewrite.reformulate import Suggestion, best_suggestions, default_filters, reformulate
 
 QUERY = "what is the average salary of a nurse in texas"
 
@@ -78,6 +80,40 @@ def test_two_reformulations_with_the_same_content_do_not_both_come_first():
     found = texts("nurse pay", ("wages of nurses", 0.9, 0.9), ("the wages of a nurse", 0.9, 0.89), ("salary", 0.8, 0.7))
     assert found == ["wages of nurses", "salary", "the wages of a nurse"]
     assert texts("nurse pay", ("wages of nurses", 0.9, 0.9), ("salary", 0.8, 0.7), count=1) == ["wages of nurses"]
+
+
+def test_after_the_third_only_likely_ones_are_shown():
+    class Judge:
+        name = "judge"
+
+        def score(self, originals, candidates):
+            worths = {"become": 0.9, "nurse": 0.6, "job": 0.2, "pay": 0.1, "work": 0.45}
+            return [{"same": 1.0, "natural": 1.0, "fluent": worths[text]} for text in candidates]
+
+        def reason(self, scores):
+            return None
+
+        def check(self, originals, candidates, rows):
+            return [None] * len(candidates)
+
+    class Writer:
+        method, reads = "writer", frozenset()
+
+        def settings(self):
+            return {}
+
+        def reformulate(self, batch):
+            return Candidates([0] * 5, ["pay", "job", "nurse", "become", "work"], [None] * 5, kinds=[None] * 5)
+
+    def shown(count):
+        asked = pa.table({"query_id": ["q"], "text": ["hospital"]})
+        table, (tally,) = reformulate(asked, [Writer()], [Judge()], count=count)
+        assert tally.kept + tally.rejected.total() == 5
+        return table["text"].to_list()
+
+    assert shown(5) == ["become", "nurse", "work"]
+    assert shown(2) == ["become", "nurse"]
+    assert shown(None) == ["become", "nurse", "work", "job", "pay"]
 
 
 def test_the_file_has_kind_and_probabilities_of_judged_reformulations_best_first(askew, tmp_path):

@@ -160,7 +160,7 @@ def reformulate(
     """The candidates of every query by every method, and the counts of each method.
 
     If a filter judges the candidates, those of a query and method are sorted by ``best_of``, and at most ``count`` are
-    kept.
+    kept: the first three, and of the others those that are more likely good than not.
     """
     for method in methods:
         if method.reads and first_pass is None:
@@ -220,6 +220,8 @@ def _kept(
         name, query_id, group = made[number][0].method, batch.query_ids[row], list(some)
         if worths := [worth(one.scores) for one in group if one.scores is not None]:
             best = best_of(batch.texts[row], [one.text for one in group], worths, count or len(group))
+            # After the first three, only those that are more likely good than not.
+            best = [at for rank, at in enumerate(best) if count is None or rank < _ALWAYS or worths[at] >= _LIKELY]
             tallies[number].rejected += Counter({BEYOND: len(group) - len(best)})
             group = [group[place] for place in best]
         tallies[number].queries += 1
@@ -379,7 +381,7 @@ def best_of(query: str, texts: Sequence[str], worths: Sequence[float], count: in
     return [place for _, place in sorted(valued, key=lambda pair: -pair[0])[:count]]
 
 
-_REPEATED = 0.5
+_REPEATED, _ALWAYS, _LIKELY = 0.5, 3, 0.5
 
 
 def best_suggestions(query: str, suggestions: Sequence[Suggestion], count: int) -> list[Suggestion]:

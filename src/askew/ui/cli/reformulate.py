@@ -19,8 +19,8 @@ from askew.ui.cli.render import Waiting, note, print_records, reasons, safe, say
 QUERIES: A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'.
 --query: Reformulate this one query, and print the best reformulations: those that are most likely to keep its meaning
     and to be natural.
---count: The number of reformulations of a query by each method, the best ones; without the filter 'equivalence', a
-    method keeps all.
+--count: The most reformulations of a query by each method: the best three, and others that are more likely good than
+    not. Without the filter 'equivalence', a method keeps all.
 --out: The file to write the reformulations to: .tsv, .jsonl or .parquet.
 --method: A reformulator (see 'askew list reformulators'); may be repeated. Default: 'rewrite' and 'reduce'.
 --docs: Documents to read passages from: a file, a folder or 'irds:ID'.
