@@ -204,10 +204,16 @@ def test_groups_of_its_own_words_are_counted():
     assert not takes_groups(Groups.of({"female": ["queen"], "male": ["king"]}))
 
 
-@pytest.mark.parametrize("recipe", ["demo", "refairmulate", "refairmulate-paper", "refairmulate-repo"])
-def test_recipes_that_name_lexical_keep_it(tmp_path, recipe):
-    prepared, _ = plan(recipe, store=str(tmp_path))
+def test_a_recipe_that_names_lexical_keeps_it(tmp_path):
+    prepared, _ = plan("demo", store=str(tmp_path))
     assert prepared.recipe.table("classify")["classifier"] == "lexical"
+
+
+@pytest.mark.parametrize("recipe", ["refairmulate", "refairmulate-paper", "refairmulate-repo"])
+def test_recipes_use_the_best_classifier_that_is_installed(tmp_path, recipe):
+    prepared, _ = plan(recipe, store=str(tmp_path))
+    best = named_classifier({"classifier": defaults.CLASSIFIER})["classifier"]
+    assert prepared.recipe.table("classify")["classifier"] == best
 
 
 def test_the_four_counts_by_hand():

@@ -52,7 +52,7 @@ def test_candidates_and_their_scores_are_those_of_a_build(writing, tmp_path):
     found = writing.reformulate("how to become a lawyer")
     assert [one.text for one in found.candidates] == pairs["text"].to_list()
     assert [one.variant_id for one in found.candidates] == pairs["variant_id"].to_list()
-    for name in ("RR@10", "AP@10", "ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
+    for name in ("RR@10", "AP@10", "ARaB(tf)@10", "LexiconShare@10"):
         assert [one.values[name] for one in found.candidates] == pytest.approx(pairs[new_column(name)].to_list())
         assert [one.gains[name] for one in found.candidates] == pytest.approx(pairs[gain_column(name)].to_list())
 

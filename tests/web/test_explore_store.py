@@ -18,6 +18,7 @@ from askew.data.collection import demo_files
 from askew.data.memory import run_in_memory
 from askew.data.runs import read_run
 from askew.logs.page import read_log_report, report_page
+from askew.ui.explorer.explorer import Explorer
 from askew.ui.explorer.opening import Sources, open_sources
 from askew.ui.explorer.pairs import PairFilter, as_tsv, datasets, open_pairs
 from askew.ui.explorer.plan import plan_of, step_of
@@ -187,7 +188,8 @@ def test_the_worst_queries_are_those_furthest_from_the_best(audited):
 
 def test_a_measure_that_is_not_defined_for_these_runs_is_left_out_and_told(explorer):
     run = run_in_memory({"care-q02": {"care-07": 2.0, "care-17": 1.0}}, "mine")
-    found = audit({"mine": run}, explorer)
+    counting = replace(explorer.counting, measures=(*explorer.counting.measures, "NFaiRR@10"))
+    found = audit({"mine": run}, Explorer(explorer.searched, counting))
     assert "NFaiRR@10" not in found.measures and "RR@10" in found.measures
     assert any("NFaiRR@10" in note for note in found.report.notes)
     assert found.comparison is None

@@ -52,7 +52,7 @@ def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):
     text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
     table = text[text.index('id="table-comparison"') :].partition("</table>")[0]
     rows = [(re.search('class="gain( up| down)?"', row)[1], _p(row)) for row in table.split("<tr>")[2:]]
-    assert len(rows) == 10 and all((colour is not None) == (p < 0.05) for colour, p in rows)
+    assert len(rows) == 9 and all((colour is not None) == (p < 0.05) for colour, p in rows)
     assert f"below {SIGNIFICANT}." in text
 
 

@@ -183,16 +183,25 @@ class Null:
         shares = np.linalg.lstsq(expected.T / len(docs), self.shares, rcond=None)[0].clip(0.0, 1.0)
         return even_shares(np.asarray(shares, np.float64))
 
+    def draw(self, rng: np.random.Generator) -> Ints:
+        """A direction for each article."""
+        return rng.choice(len(self.drawn_shares), size=self.units, p=self.drawn_shares)
+
     def drawn(self, rng: np.random.Generator) -> DocMentions:
         """The mentions with exchanged directions."""
-        new = rng.choice(len(self.drawn_shares), size=self.units, p=self.drawn_shares)
-        counts = self.mentions.counts.copy()
+        return self.exchanged(self.draw(rng), self.mentions)
+
+    def exchanged(self, drawn: Ints, mentions: DocMentions) -> DocMentions:
+        """Some mentions of the same documents, with the counts of each article's direction and the drawn one exchanged.
+
+        Kinds of mentions (all, or people in general) with the same ``drawn`` directions belong together.
+        """
+        columns = np.array([mentions.groups.index(name) for name in self.groups])
+        counts = mentions.counts.copy()
         docs = np.flatnonzero(self.unit[:-1] >= 0)
-        before, after = (np.asarray(self.columns)[group[self.unit[docs]]] for group in (self.own, new))
-        counts[docs, before], counts[docs, after] = (
-            self.mentions.counts[docs, after], self.mentions.counts[docs, before]
-        )  # fmt: skip
-        return replace(self.mentions, counts=counts)
+        before, after = (columns[group[self.unit[docs]]] for group in (self.own, drawn))
+        counts[docs, before], counts[docs, after] = mentions.counts[docs, after], mentions.counts[docs, before]
+        return replace(mentions, counts=counts)
 
 
 def compared_columns(family: Any, measure: Measure, groups: tuple[str, ...]) -> list[int]:

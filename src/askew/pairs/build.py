@@ -44,7 +44,7 @@ class Pairs(Results):
                 frames = frames_of(self.store, self.outcomes[step.name].manifest, ["text"])
                 notes += step.stage.tied(frame["text"].to_list() for frame in frames)
         if "neutral" in self.outcomes and PAIRS in self.outcomes:
-            queries, rows = self.outcomes["neutral"].manifest.rows_out, self.rows_of(PAIRS)
+            queries, rows = self.outcomes["variants"].manifest.rows_in, self.rows_of(PAIRS)
             without = queries - (rows.queries if rows else 0)
             if without:
                 have = "has" if without == 1 else "have"
@@ -57,7 +57,7 @@ class Pairs(Results):
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """Return the output rows of a step, by default the pairs."""
         check_name("step", step, self.outcomes)
-        parts = self.store.read(self.outcomes[step].manifest)
+        parts = list(self.store.read(self.outcomes[step].manifest))
         return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts))) if parts else pl.DataFrame()
 
     to_polars = table

@@ -15,7 +15,7 @@ from askew.core.protocols import SelectorPlugin
 from askew.core.store.steps import StepOutcome
 from askew.core.store.store import Store
 from askew.pairs.gains import PairParts, find_measures
-from askew.pairs.held_out import STEP, chosen_subsets
+from askew.pairs.held_out import DRAWS, LEANS, PLACEBO, STEP, chosen_subsets
 from askew.pairs.plan import Build
 from askew.pairs.resources import frames_of, step_parts
 from askew.pairs.stages import Evaluate
@@ -99,6 +99,34 @@ class Results:
         choices = rows.map(["split", "chosen_by"], pl.DataFrame.unique).n_unique()
         found = summarize(rows, evaluate.directions, chosen_subsets(stage))
         return found.select(pl.lit(choices).alias("choices"), pl.all()) if choices else None
+
+    @cached_property
+    def placebo(self) -> pl.DataFrame | None:
+        """The number of pairs that the same selection chooses on placebo lists, where only chance leans.
+
+        For each subset, ``pairs`` of the build, the mean of all draws (``placebo``) with the ``fewest`` and the
+        ``most``, and ``share``, the mean relative to ``pairs``: the share that choosing among chance gains explains.
+        ``untested`` is the mean if original queries need not lean beyond chance. None without this step.
+        """
+        stage, outcome, rows = self.build.select, self.outcomes.get(PLACEBO), self.rows_of(PAIRS)
+        if stage is None or outcome is None:
+            return None
+        subsets, found = chosen_subsets(stage), []
+        chosen = frames_of(self.store, outcome.manifest)
+        drawn = pl.concat(chosen) if outcome.manifest.parts else None
+        sizes = dict.fromkeys(subsets, 0) if rows is None else rows.count(*subsets)
+        for name in subsets:
+            counts = [0] * DRAWS
+            part = None if drawn is None else drawn.filter(name)
+            for draw, count in [] if part is None else part.filter(LEANS)["draw"].value_counts().rows():
+                counts[draw] = count
+            mean = sum(counts) / DRAWS
+            found.append({
+                "subset": name, "pairs": sizes[name], "placebo": mean, "fewest": min(counts), "most": max(counts),
+                "share": mean / sizes[name] if sizes[name] else None,
+                "untested": 0.0 if part is None else part.height / DRAWS,
+            })  # fmt: skip
+        return pl.DataFrame(found, schema_overrides={"share": pl.Float64})
 
     @cached_property
     def all_candidates(self) -> pl.DataFrame | None:

@@ -1,4 +1,6 @@
-"""The step held-out: choose pairs with one part of the data and measure them on the other part, with the same ranker.
+"""The steps held-out and placebo: choose pairs again, with one part of the data, and on lists with drawn directions.
+
+The step held-out chooses pairs with one part of the data and measures them on the other part, with the same ranker.
 
 If a gain is due to chance in the part that chooses the pairs, it does not appear in the other part. Pairs are chosen by
 the lean (and the effectiveness, if a query has several relevant documents) of one half of the documents, and measured
@@ -13,7 +15,8 @@ half (+189%), so neither is held out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,14 +25,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.core.defaults import LEVEL
 from askew.core.measure import column_of, new_column, old_column
 from askew.core.protocols import Judgements
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.lists import JudgedQueries
+from askew.measures.requested import keys_of
 from askew.pairs.gains import ORIGINAL
+from askew.pairs.holding import CHANCE, Holding
 from askew.pairs.resources import Resources
-from askew.pairs.stages import NEGATIVE, Evaluate, Select, lists_of
+from askew.pairs.stages import NEGATIVE, Evaluate, Select, StepScores, lists_of
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,12 @@ class PartValues:
     """The values of all measures in one part of the data, by row.
 
     ``choosing`` has every measure; a measure that cannot be split has its value in the whole data. ``reported`` has
-    only values that do not depend on the other part, and NaN elsewhere.
+    only values that do not depend on the other part, and NaN elsewhere. ``held`` has the columns of pairs that hold.
     """
 
     choosing: Values
     reported: Values
+    held: Mapping[str, Any] = field(default_factory=dict)
 
 
 def chosen_subsets(select: Select) -> list[str]:
@@ -126,6 +133,7 @@ def choices_of(
     originals = scored.with_row_index("_original").filter(pl.col("method") == ORIGINAL).select("query_id", "_original")
     for name, by, told in (("first", first, second), ("second", second, first)):
         columns = [pl.Series(column_of(text), values) for text, values in by.choosing.items()]
+        columns += [pl.Series(column, values) for column, values in by.held.items()]
         pairs, _ = select.run(scored.with_columns(columns).with_row_index(_ROW).to_arrow())
         chosen = pl.DataFrame(pl.from_arrow(pairs)).filter(pl.any_horizontal(subsets))
         found = chosen.select("query_id", "variant_id", *subsets, _ROW)
@@ -207,11 +215,15 @@ class HeldOut:
             return
         places = judged_places(lists, self._resources.judged_documents[1])
         for first, second in self._document_halves:
-            yield self._of_documents(lists, places, whole, first), self._of_documents(lists, places, whole, second)
+            sides = (self._of_documents(lists, places, whole, half, scored) for half in (first, second))
+            yield next(sides), next(sides)
 
-    def _of_documents(self, lists: Rankings, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
+    def _of_documents(
+        self, lists: Rankings, places: Ints, whole: Values, half: DocumentHalf, scored: pl.DataFrame
+    ) -> PartValues:
         queries, scorer = lists.query_ids if lists.queries is None else lists.queries, self._evaluate.scorer
-        inputs = scorer.inputs(half.lists(lists, places), self._split)
+        own = half.lists(lists, places)
+        inputs = scorer.inputs(own, self._split)
         found = scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), self._split)
         several = self._resources.judged_documents[1].of_queries(queries).relevant() > 1
         judged = self._evaluate.judged
@@ -220,4 +232,79 @@ class HeldOut:
         choosing = {text: np.where(known[text], values, whole[text]) for text, values in found.items()}
         nothing = np.full(len(next(iter(whole.values()))), np.nan)
         reported = {text: np.where(known[text], found[text], np.nan) if text in found else nothing for text in whole}
-        return PartValues({**whole, **choosing}, reported)
+        return PartValues({**whole, **choosing}, reported, self._evaluate.held(scored, own))
+
+
+PLACEBO = "placebo"
+DRAWS = 10
+LEANS = "leans"
+
+
+class Placebo(HeldOut):
+    """Chooses pairs on placebo lists with the selector of the recipe: what it finds where there is nothing to find.
+
+    A placebo has the same result lists and effectiveness, but the direction of each article is drawn anew
+    (``askew.measures.chance``), for all kinds of mentions together. ``leans`` says whether the original query leans
+    beyond chance on the placebo lists; if pairs need not hold, it is true.
+    """
+
+    name = PLACEBO
+    version = 1
+
+    def __init__(
+        self, evaluate: Evaluate, select: Select, resources: Resources, holding: Holding, originals: StepScores | None
+    ) -> None:
+        """``originals`` are the result lists of all original queries, if pairs must hold."""
+        super().__init__(evaluate, select, resources)
+        self._holding, self._originals = holding, originals
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings and versions of scoring and choosing, and how directions are drawn."""
+        return {**super().settings(), "lean": self._holding.settings()["lean"], "draws": DRAWS}
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Return one row for each pair and each placebo that chose it."""
+        scorer, subsets = self._evaluate.scorer, chosen_subsets(self.select)
+        scored, lists = pl.DataFrame(pl.from_arrow(self._evaluate.run(rows)[0])), lists_of(rows)
+        lean = [one for one in self._evaluate.asked if "mentions" in one.family.reads]
+        null, keys = self._holding.null(scorer), keys_of(self._evaluate.counted)
+        schema = pa.schema([
+            ("query_id", pa.string()), ("variant_id", pa.string()), ("draw", pa.int32()), (LEANS, pa.bool_()),
+            *((name, pa.bool_()) for name in subsets),
+        ])  # fmt: skip
+        found = [pl.DataFrame(pl.from_arrow(schema.empty_table()))]
+        for draw in range(DRAWS):
+            directions = null.draw(np.random.default_rng([SEED, draw, 2]))
+            with ExitStack() as placebo:
+                for key in keys:
+                    placebo.enter_context(scorer.with_mentions(key, null.exchanged(directions, scorer.mentions(*key))))
+                values = {column_of(text): one for text, one in scorer.values(scorer.inputs(lists, lean), lean).items()}
+                values |= self._evaluate.held(scored, lists)
+                leaning = self._leaning()
+            table = scored.with_columns(pl.Series(name, one) for name, one in values.items())
+            # Whether the original leans decides for all of its pairs, so that it can be said of each chosen pair.
+            table = table.with_columns(pl.lit(0.0).alias(CHANCE)) if CHANCE in table.columns else table
+            chosen = pl.DataFrame(pl.from_arrow(self.select.run(table.to_arrow())[0])).filter(
+                pl.any_horizontal(subsets)
+            )
+            leans = pl.lit(True) if leaning is None else pl.col("query_id").is_in(leaning.implode())
+            found.append(
+                chosen.with_columns(pl.lit(draw, pl.Int32).alias("draw"), leans.alias(LEANS)).select(schema.names)
+            )
+        table = pl.concat(found).to_arrow().cast(schema)
+        return table, {NOT_CHOSEN: rows.num_rows - self.rows_used(table)}
+
+    def _leaning(self) -> pl.Series | None:
+        """The original queries that lean beyond chance, with the mentions of the moment; None if all count."""
+        if self._originals is None:
+            return None
+        lists = self._original_lists
+        return pl.Series(lists.query_ids.to_pylist(), dtype=pl.String).filter(
+            pl.Series(self._holding.chances(self._evaluate.scorer, lists) <= LEVEL)
+        )
+
+    @cached_property
+    def _original_lists(self) -> Rankings:
+        assert self._originals is not None
+        rows = self._originals.table()
+        return lists_of(rows.append_column("variant_id", rows["query_id"]))

@@ -30,12 +30,23 @@ from askew.core.protocols import RankerPlugin, ReformulatorPlugin, SelectorPlugi
 from askew.core.store.steps import Plan, Step
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue
+from askew.measures.common import GroupDifference
 from askew.measures.measure import note_on_grades
-from askew.measures.requested import PUBLISHED, is_doubtful, is_signed, note_on_resolver, sign_of
+from askew.measures.requested import (
+    PUBLISHED,
+    as_measure,
+    is_doubtful,
+    is_signed,
+    measure_list,
+    note_on_resolver,
+    sign_of,
+)
+from askew.measures.resolver import default_resolver
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM
 from askew.pairs import held_out as crossfit
 from askew.pairs.gains import ORIGINAL
+from askew.pairs.holding import Holding
 from askew.pairs.recipe import (
     LISTS,
     Recipe,
@@ -51,6 +62,7 @@ from askew.pairs.stages import (
     Classify,
     Evaluate,
     Keep,
+    Promising,
     ReformulateStage,
     RetrieveStage,
     Select,
@@ -67,6 +79,8 @@ from askew.search.engines.ranker import EngineRanker
 from askew.search.retrieve import is_engine, make_ranker
 
 EVERY = "all"
+# The steps that search the original queries first, and keep those that can yield a pair.
+ORIGINALS, PROMISING = "originals", "promising"
 _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
@@ -154,13 +168,15 @@ def _variants(pairs: pl.DataFrame) -> pa.Table:
 
 
 def with_all_mentions(recipe: Recipe, groups: Groups | None) -> tuple[Recipe, tuple[str, ...]]:
-    """Return the recipe without ``who=`` for groups that the model of classes was not trained on.
+    """Return the recipe without ``who=`` where no resolver is known to find people in general.
 
-    Measures that name a ``resolver`` keep ``who=``. Also returned: the measures that were changed.
+    These are groups that the resolvers were not trained on, and all groups if only the resolver ``light`` is installed,
+    which fails the test of this class. Measures that name a ``resolver`` keep ``who=``. Also returned: the changed
+    measures.
     """
     measures, select = recipe.table("evaluate").get("measures"), recipe.table("select")
     # A wrong section is reported where it is used.
-    if groups is None or not isinstance(measures, list):
+    if (groups is None and default_resolver() == "neural") or not isinstance(measures, list):
         return recipe, ()
     bias = select.get("bias")
     if bias is None and select.get("selector") in names("selector"):
@@ -178,13 +194,13 @@ def with_all_mentions(recipe: Recipe, groups: Groups | None) -> tuple[Recipe, tu
     return Recipe(recipe.name, sections), changed
 
 
-def _plain(text: str, groups: Groups) -> str:
+def _plain(text: str, groups: Groups | None) -> str:
     try:
         (one,) = Catalogue(groups=groups).complete([text])
     except ConfigError:  # the measure cannot compare the groups, which is reported where it is used
         return text
     measure = Measure.parse(text)
-    if not is_doubtful(one) or measure.param("resolver", ""):
+    if measure.param("resolver", "") or not (is_doubtful(one) or default_resolver() != "neural"):
         return text
     return replace(measure, params=tuple(one for one in measure.params if one[0] != "who")).text
 
@@ -295,11 +311,11 @@ def engine_notes(stages: Iterable[Stage]) -> list[str]:
 
 # Settings of [select] that are not settings of the selector: how the stage chooses, and which steps are added.
 _HOW = ("per", "judged_sources")
-_AROUND = ("across", "held_out")
+_AROUND = ("across", "held_out", "holds", "placebo")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few if a row takes long or becomes many rows, so that workers share the work and little is
 # lost if a worker fails.
-_SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
+_SHARD_ROWS = {"promising": 1 << 40, "reformulate": 512, "filter": 16_384, "retrieve": 16_384}
 # A language model takes seconds for a query, and its filter takes seconds for the candidates of a few queries. With few
 # queries, shards are smaller, so that a stopped build loses little work, and progress is visible.
 _FEWEST_ROWS = {"reformulate": 4, "filter": 128}
@@ -335,9 +351,15 @@ class Build:
         if self.without_who:
             first = Measure.parse(self.without_who[0])
             named = replace(first, params=(*first.params, ("resolver", "light"))).text
+            why = (
+                "the model that estimates it was not trained on words of these groups"
+                if default_resolver() == "neural"
+                else "no resolver is installed that is known to find people in general (extra lm), so that all "
+                "mentions decide"
+            )
             said = (
-                f"{', '.join(self.without_who)}: the parameter ⟨who⟩ is left out, because the model that estimates it "
-                f"was not trained on words of these groups; to use this model, name it, as in {named}"
+                f"{', '.join(self.without_who)}: the parameter ⟨who⟩ is left out, because {why}; to use the model "
+                f"light, name it, as in {named}"
             )
             notes.append(Note(said, code="without-who", measures=self.without_who))
         resolved = note_on_resolver(asked)
@@ -370,10 +392,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None, code: bool =
     recipe = Recipe(recipe.name, with_named_classifier(recipe.sections, groups))
     resources = resources_of(recipe, store)
     resources.code = code
-    retrieve, given = retrieve_stage(recipe, resources), recipe.table("evaluate")
-    only_known(given, ("measures",), "evaluate")
-    refuse_other_than_names("evaluate.measures", given.get("measures"))
-    evaluate = Evaluate(given["measures"], resources, Catalogue(groups=groups))
+    retrieve = retrieve_stage(recipe, resources)
+    evaluate = _evaluate(recipe, resources, groups)
     measured = sorted({name for one in evaluate.asked for name in one.groups})
     for section in ("classify", "reformulate", "filter") if groups is None and measured else ():
         for given in recipe.tables(section) if section in LISTS else [recipe.table(section)]:
@@ -387,20 +407,15 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None, code: bool =
         refuse_other_than_names("classify.keep", keep)
         steps.append(Step("neutral", Classify(make_classifier(given, groups), keep), last))
         last = "neutral"
+    if evaluate.holding is not None:
+        steps += [Step(ORIGINALS, retrieve, last), Step(PROMISING, Promising(evaluate), ORIGINALS)]
+        last = PROMISING
     steps.append(Step("variants", reformulate_stage(recipe, resources, groups), last))
     steps.append(Step("kept", Keep([make_filter(one, groups) for one in recipe.tables("filter")]), "variants"))
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
-        others, across = _across(recipe, resources, evaluate, steps)
-        select = _select(recipe, evaluate, across)
-        steps += [*others, Step("pairs", select, "scores")]
-        held_out = recipe.table("select").get("held_out", True)
-        if not isinstance(held_out, bool):
-            raise ConfigError(f"recipe: select.held_out should be true or false, found {held_out!r}")
-        if held_out:
-            steps.append(Step(crossfit.STEP, crossfit.HeldOut(evaluate, select, resources), "runs"))
-        steps += _again(recipe, resources, evaluate, select)
+        steps += _selection(recipe, resources, evaluate, steps)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] need selected pairs; add a section [select]")
     if until is not None:
@@ -412,6 +427,59 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None, code: bool =
     plan = Plan({"queries": resources.queries}, steps, origin_of(recipe.name, recipe.sections, groups))
     chosen = recipe.table("classify")["classifier"] if is_open else None
     return Build(recipe, plan, resources, evaluate, chosen, without_who)
+
+
+def _switch(recipe: Recipe, name: str, default: bool) -> bool:
+    """Return a setting of [select] that is true or false."""
+    value = recipe.table("select").get(name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"recipe: select.{name} should be true or false, found {value!r}")
+    return value
+
+
+def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Evaluate:
+    """Return the stage that scores; it also computes the columns by which pairs hold, if they must."""
+    given = recipe.table("evaluate")
+    only_known(given, ("measures",), "evaluate")
+    refuse_other_than_names("evaluate.measures", given.get("measures"))
+    evaluate = Evaluate(given["measures"], resources, Catalogue(groups=groups))
+    if _switch(recipe, "holds", False):
+        evaluate.holding = _holding(recipe, evaluate)
+        if evaluate.holding is None:
+            raise ConfigError(
+                f"recipe {recipe.name}: select.holds needs a selector whose first measure in 'bias' is the difference "
+                "of two groups, such as ARaB(tf)@10"
+            )
+    return evaluate
+
+
+def _selection(recipe: Recipe, resources: Resources, evaluate: Evaluate, before: list[Step]) -> list[Step]:
+    """Return the steps that choose pairs, choose them again to judge the choice, and search them again."""
+    steps, across = _across(recipe, resources, evaluate, before)
+    select, holding = _select(recipe, evaluate, across), _holding(recipe, evaluate)
+    steps.append(Step("pairs", select, "scores"))
+    if _switch(recipe, "held_out", True):
+        steps.append(Step(crossfit.STEP, crossfit.HeldOut(evaluate, select, resources), "runs"))
+    if _switch(recipe, "placebo", True) and holding is not None:
+        keys = Plan({"queries": resources.queries}, before).keys()
+        originals = StepScores(resources.store, ORIGINALS, keys[ORIGINALS]) if evaluate.holding else None
+        steps.append(Step(crossfit.PLACEBO, crossfit.Placebo(evaluate, select, resources, holding, originals), "runs"))
+    return steps + _again(recipe, resources, evaluate, select)
+
+
+def _holding(recipe: Recipe, evaluate: Evaluate) -> Holding | None:
+    """Return the lean by which pairs are chosen, the first in ``bias``; None if no difference of two groups decides."""
+    known = {Measure.parse(one.text): one for one in evaluate.asked}
+    given = dict(selector_of(recipe).settings()) if recipe.sections.get("select") else {}
+    bias, effectiveness = (
+        [known.get(as_measure(one)) for one in measure_list(given.get(name) or [])]
+        for name in ("bias", "effectiveness")
+    )
+    # The boxes of RePair are chosen by effectiveness alone.
+    lean = bias[0] if bias and "boxes" not in given else None
+    if lean is None or not isinstance(lean.family, GroupDifference) or len(lean.groups) != 2:
+        return None
+    return Holding(lean, [one.text for one in effectiveness if one is not None and one.judged])
 
 
 def _placed(step: Step, recipe: Recipe, store: Store, resources: Resources, first_ranker: object) -> Step:
@@ -579,7 +647,7 @@ def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]
         near = difflib.get_close_matches(missing[0], evaluate.directions, n=1, cutoff=0.8)
         hint = f"; did you mean {near[0]}? If not, add it there" if near else "; add it there"
         raise ConfigError(f"select: the measure {missing[0]} is not in [evaluate]{hint}")
-    return Select(selector, evaluate.directions, **how, across=across)
+    return Select(selector, evaluate.directions, **how, across=across, holding=evaluate.holding)
 
 
 def selector_of(recipe: Recipe) -> SelectorPlugin:

@@ -217,6 +217,7 @@ class Release:
             },
             "versions": {"askew": __version__},
             **self.held_out(),
+            **self.placebo(),
         }
 
     def held_out(self) -> dict[str, Any]:
@@ -227,6 +228,11 @@ class Release:
         rows = summary.filter(pl.col("subset").is_in(found["subset"].unique().implode()))
         floats = pl.selectors.float()
         return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
+
+    def placebo(self) -> dict[str, Any]:
+        """Return the numbers of pairs that the same selection chooses on placebo lists; empty without them."""
+        found = self.results.placebo
+        return {} if found is None else {"placebo": found.drop("pairs", "share").to_dicts()}
 
     def held_out_gains(self) -> Iterator[pl.DataFrame]:
         """Yield the gains of pairs in the half of the documents that did not choose them."""

@@ -28,7 +28,7 @@ from askew.measures.mentions import can_mark
 from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import listed as joined
 from askew.measures.statistics.significance import holm_by_family, paired
-from askew.pairs.dataset.card import LIMITS, NOT_BIAS, Caution, cautions, group_limit
+from askew.pairs.dataset.card import LIMITS, NOT_BIAS, PLACEBO_LISTS, Caution, cautions, group_limit
 from askew.pairs.figures import (
     CROSS,
     HARD,
@@ -504,6 +504,16 @@ class _Report:
         means = Table("subsets", caption, _BEFORE_AFTER, groups, notes)
         what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
         body = [*what, self.files.table(means, self.summary)]
+        if (placebo := self.results.placebo) is not None:
+            head = columns("subset", "pairs", "on placebo lists", "least", "most", "share", "if any original counts")
+            rows = [
+                [row["subset"], row["pairs"], n.mean(row["placebo"], 1), row["fewest"], row["most"],
+                 n.NONE if row["share"] is None else n.share(row["share"]), n.mean(row["untested"], 1)]
+                for row in placebo.rows(named=True)
+            ]  # fmt: skip
+            caption = "Pairs of each subset, and of the same selection on placebo lists"
+            shown = table("placebo", caption, head, rows, PLACEBO_LISTS)
+            body.append(self.files.table(shown, placebo))
         return Section("subsets", "In-sample means before and after reformulation", body)
 
     def _held_out(self, headline: pl.DataFrame) -> Section:

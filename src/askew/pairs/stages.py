@@ -40,6 +40,7 @@ from askew.measures.counts import Annotate, stage_of
 from askew.measures.requested import CountKey, keys_of
 from askew.measures.scorer import Scorer
 from askew.pairs.gains import ORIGINAL, PairParts
+from askew.pairs.holding import CHANCE, DOCUMENTS, REFUSED, WITH_REFUSED, Holding, refusals
 from askew.pairs.resources import Resources
 from askew.pairs.tables import under
 from askew.rewrite.classifiers import ABSTAINS, named_classifier
@@ -183,7 +184,11 @@ class ReformulateStage:
                 variant_id = f"{ids[row]}:{name}.{counts[row]}"
                 made[row].append((ids[row], variant_id, text, name, settings, doc_id, sources, kind))
         columns = zip(*(variant for variants in made for variant in variants), strict=True)
-        return pa.table([pa.array(one, kind) for one, kind in zip(columns, _MADE.types, strict=True)], schema=_MADE)
+        table = pa.table([pa.array(one, kind) for one, kind in zip(columns, _MADE.types, strict=True)], schema=_MADE)
+        if CHANCE in rows.column_names:
+            of_query = np.repeat(np.arange(len(made)), [len(variants) for variants in made])
+            table = table.append_column(CHANCE, rows[CHANCE].take(pa.array(of_query)))
+        return table
 
 
 class Keep:
@@ -246,7 +251,7 @@ _KEYS = ["query_id", "variant_id"]
 
 @dataclass(frozen=True)
 class StepScores:
-    """The scores of all candidates with another ranker, from a finished step of the same plan."""
+    """The rows of a finished step of the same plan, such as the scores of all candidates with another ranker."""
 
     store: Store
     step: str
@@ -264,6 +269,10 @@ class StepScores:
         if manifest is None:
             raise StoreError(f"step {self.step!r}: its scores are needed to select pairs; run this step first")
         return manifest
+
+    def table(self) -> pa.Table:
+        """Return all rows of the step."""
+        return pa.concat_tables(self.store.read(self._manifest))
 
     @cached_property
     def _places(self) -> pl.DataFrame:
@@ -332,17 +341,20 @@ def smallest_gains(
 
 
 SOURCE_JUDGED = "source_judged"
-_CARRIED = (*VARIANTS.names, KIND, *PROBABILITIES.values())
+_CARRIED = (*VARIANTS.names, KIND, CHANCE, *PROBABILITIES.values())
 
 
 class Evaluate:
     """Scores every variant by every measure, with the judgements of its query.
 
-    ``source_judged`` says whether a document that the variant was made from is judged relevant to its query.
+    ``source_judged`` says whether a document that the variant was made from is judged relevant to its query. With
+    ``holding``, the table has the columns by which pairs may be chosen (``askew.pairs.holding``).
     """
 
     name = "evaluate"
     version = 4
+
+    holding: Holding | None = None
 
     def __init__(self, measures: Sequence[str], resources: Resources, catalogue: Catalogue | None = None) -> None:
         self._catalogue = catalogue or Catalogue()
@@ -353,6 +365,11 @@ class Evaluate:
             if one.measure.param("on", "any") != "any":
                 raise ConfigError(f"measure {one.text}: a recipe does not support the parameter 'on'; leave it out")
         self._resources = resources
+
+    @property
+    def together(self) -> str | None:
+        """Lists of a query are compared with that of its original, if pairs must hold."""
+        return None if self.holding is None else "query_id"
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -370,12 +387,18 @@ class Evaluate:
 
     def settings(self) -> Mapping[str, Any]:
         """Return the measures with all parameters, and the keys of the mentions and judgements that they read."""
-        counts = [self._resources.mentions_key(self._annotate(key)) for key in keys_of(self.asked)]
+        holds = {} if self.holding is None else {"holds": self.holding.settings()}
         return {
             "measures": {one.text: one.signature for one in self.asked},
-            "mentions": counts,
+            "mentions": [self._resources.mentions_key(self._annotate(key)) for key in keys_of(self.counted)],
             "judgements": self._resources.judgements.key,
+            **holds,
         }
+
+    @property
+    def counted(self) -> list[MeasureRequest]:
+        """The measures whose mentions are counted."""
+        return [*self.asked, *([] if self.holding is None else self.holding.requests)]
 
     def _annotate(self, key: CountKey) -> Annotate:
         return Annotate(self._catalogue.lexicons[key.lexicon], *stage_of(key)[1:])
@@ -397,7 +420,18 @@ class Evaluate:
 
     def prepare(self) -> None:
         """Count the mentions of the collection once, before any worker reads the counts."""
-        self.scorer.prepare()
+        for key in keys_of(self.counted):
+            self.scorer.mentions(*key)
+
+    def held(self, scored: pl.DataFrame, lists: Rankings) -> dict[str, Any]:
+        """Return the columns by which pairs may be chosen, for some lists of the scored variants; empty if all may."""
+        if self.holding is None:
+            return {}
+        rows = scored.select("query_id", "method").with_row_index("row")
+        originals = rows.filter(method=ORIGINAL).select("query_id", original="row")
+        # A candidate without the results of its original is dropped where pairs are made.
+        found = rows.join(originals, on="query_id", how="left", maintain_order="left")
+        return self.holding.columns(self.scorer, lists, found["original"].fill_null(found["row"]).to_numpy())
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return the variants with a column for each measure."""
@@ -408,8 +442,11 @@ class Evaluate:
             made = sources.explode(SOURCES.name).rename({SOURCES.name: "doc_id"})
             hit = made.join(relevant, on=["query_id", "doc_id"], how="semi")["row"].unique()
             table = table.append_column(SOURCE_JUDGED, sources["row"].is_in(hit.implode()).to_arrow())
-        for text, values in self.scorer.score(lists_of(rows)).items():
+        lists = lists_of(rows)
+        for text, values in self.scorer.score(lists).items():
             table = table.append_column(column_of(text), pa.array(values, pa.float64()))
+        for name, values in self.held(pl.DataFrame(pl.from_arrow(rows.select(["query_id", "method"]))), lists).items():
+            table = table.append_column(name, pa.array(values, pa.string() if name == DOCUMENTS else pa.float64()))
         return table, {}
 
 
@@ -421,6 +458,38 @@ def lists_of(rows: pa.Table) -> Rankings:
     values = scores.values.to_numpy().astype(np.float64)[offsets[0] : offsets[-1]]
     ids, queries = (rows[name].combine_chunks() for name in ("variant_id", "query_id"))
     return Rankings(ids, offsets - offsets[0], docs, values, queries)
+
+
+class Promising:
+    """Keeps the queries that can yield a pair that holds, with the p-value of their lean; the others are dropped.
+
+    The p-values are corrected for all queries, so that the step is one shard.
+    """
+
+    name = "promising"
+    version = 1
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the conditions, and the keys of the mentions and judgements that they read."""
+        return self._evaluate.settings()
+
+    def prepare(self) -> None:
+        """Count the mentions of the collection once."""
+        self._evaluate.prepare()
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Return the queries that can yield a pair."""
+        holding = self._evaluate.holding
+        assert holding is not None
+        p, reasons = holding.promising(
+            self._evaluate.scorer, lists_of(rows.append_column("variant_id", rows["query_id"]))
+        )
+        table = rows.drop_columns(["doc", "score"]).append_column(CHANCE, pa.array(p, pa.float64()))
+        dropped = Counter(reason for reason in reasons if reason is not None)
+        return table.filter(pa.array([reason is None for reason in reasons], pa.bool_())), dict(dropped)
 
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
@@ -476,7 +545,7 @@ NO_ORIGINAL = "the original query found no documents"
 PER = ("query", "method")
 EXCLUDE, ALLOW = JUDGED_SOURCES = ("exclude", "allow")
 _SCORED = "scored_by"
-IS_BEST, _PLACE = "is_best", "_place"
+IS_BEST, ACCEPTED, _PLACE = "is_best", "accepted", "_place"
 
 
 class Select:
@@ -490,6 +559,8 @@ class Select:
 
     ``across`` has the scores of all candidates with other rankers. Then a candidate is chosen only if it is acceptable
     with every ranker, and by its smallest gain (``askew.pairs.stages``).
+
+    With ``holding``, only pairs that hold are chosen; the column ``refused`` has the reason for others.
     """
 
     name = "select"
@@ -498,19 +569,21 @@ class Select:
 
     def __init__(
         self, selector: SelectorPlugin, directions: Mapping[str, Direction], per: str = "query",
-        judged_sources: str = EXCLUDE, across: Mapping[str, StepScores] | None = None,
+        judged_sources: str = EXCLUDE, across: Mapping[str, StepScores] | None = None, holding: Holding | None = None,
     ) -> None:  # fmt: skip
         for name, given, known in (("per", per, PER), ("judged_sources", judged_sources, JUDGED_SOURCES)):
             if given not in known:
                 raise ConfigError(f"select.{name}: expected {' or '.join(known)}, found {given!r}")
         self.selector, self._directions, self.per = selector, dict(directions), per
-        self.judged_sources, self.across = judged_sources, dict(across or {})
+        self.judged_sources, self.across, self.holding = judged_sources, dict(across or {}), holding
 
     def settings(self) -> Mapping[str, Any]:
         """Return the selector with its settings, and all measures of the pairs, also those that are only reported."""
         per: dict[str, Any] = {} if self.per == "query" else {"per": self.per}
         if self.across:
             per["across"] = {name: one.key for name, one in self.across.items()}
+        if self.holding is not None:
+            per["holds"] = self.holding.settings()
         return {
             "selector": self.selector.name, **self.selector.settings(), **per, "judged_sources": self.judged_sources,
             _SCORED: list(self._directions),
@@ -546,15 +619,22 @@ class Select:
     def _choose(self, scored: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, int]]:
         """Return the pairs in the order of their candidates, and the numbers of dropped rows by reason."""
         allowed = self.allowed(scored.with_row_index(_PLACE))
-        if allowed.height == scored.height and not self.across:
+        if allowed.height == scored.height and not self.across and self.holding is None:
             alone = self.selector.select_counted(scored, self._directions)
             return alone.table, alone.dropped
         # Of equal texts the first is kept; candidates that may be chosen come first.
         barred = scored.with_row_index(_PLACE).filter(~pl.col(_PLACE).is_in(allowed[_PLACE].implode()))
         every = self.selector.select_counted(pl.concat([allowed, barred]), self._directions)
+        table = every.table
+        if self.holding is not None:
+            table = table.with_columns(refusals(table, self.holding.effectiveness))
+            refused = table.filter(pl.col(REFUSED).is_not_null())[_PLACE]
+            allowed = allowed.filter(~pl.col(_PLACE).is_in(refused.implode()))
+            if {NEGATIVE, ACCEPTED} <= set(table.columns):
+                table = table.with_columns(WITH_REFUSED)
         # The columns that mark the subsets of a pair, and the columns of their scores.
         names = [name for name in {**dict.fromkeys(self.selector.subsets), IS_BEST: None} if name != NEGATIVE]
-        marks = [name for name in (*names, *(f"{one}_score" for one in names)) if name in every.table.columns]
+        marks = [name for name in (*names, *(f"{one}_score" for one in names)) if name in table.columns]
         others = {name: one.of(allowed.select("query_id")) for name, one in self.across.items()}
         own = (
             choose_across(self.selector, allowed, others, self._directions)
@@ -562,9 +642,9 @@ class Select:
             else self.selector.select_counted(allowed, self._directions).table
         )
         chosen = own.select(_PLACE, *marks)
-        pairs = every.table.drop(marks).join(chosen, on=_PLACE, how="left", maintain_order="left")
-        filled = [pl.col(name).fill_null(False) for name in marks if every.table.schema[name] == pl.Boolean]
-        return pairs.with_columns(filled).select(every.table.columns).sort(_PLACE).drop(_PLACE), every.dropped
+        pairs = table.drop(marks).join(chosen, on=_PLACE, how="left", maintain_order="left")
+        filled = [pl.col(name).fill_null(False) for name in marks if table.schema[name] == pl.Boolean]
+        return pairs.with_columns(filled).select(table.columns).sort(_PLACE).drop(_PLACE), every.dropped
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the scores or pairs of the candidates that may be chosen."""

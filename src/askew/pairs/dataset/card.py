@@ -130,9 +130,14 @@ _JOINING = [
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "counts",
     "dropped", "versions", "license", "language", "version", "homepage", "contact", "citation", "scheme", "subsets",
-    "robust_rankers", "robust_measures", "held_out", "held_out_gains", "query_text",
+    "robust_rankers", "robust_measures", "held_out", "held_out_gains", "query_text", "placebo",
 }  # fmt: skip
 
+PLACEBO_LISTS = (
+    "Placebo lists are the same result lists, with the direction (the group named most) of each article drawn at "
+    "random. They lean only by chance, and so does every pair that the same selection chooses on them. The share is "
+    "their number relative to the pairs of the subset: near 100%, chance alone yields as many pairs."
+)
 NOT_BIAS = (
     "Lexicon counts are not bias by themselves. The measures of lean count words of a lexicon in retrieved documents. "
     "Such words may be appropriate for a query about a named person or about one group, and a text without any such "
@@ -249,7 +254,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     )
     return [
         "## Numbers", "", *_held_out(pairs), by, "",
-        *numbers.counts_table(pairs), "",
+        *numbers.counts_table(pairs), "", *_placebo(pairs),
         "The means in the next table are in-sample: the values were measured on the same data that selected the pairs. "
         "The column n has the number of pairs that have a value of the measure. A gain is positive if the value of the "
         "reformulation is better than the value of the original query. For a measure that is best at zero, the "
@@ -287,6 +292,12 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "The in-sample change is measured on the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
+
+
+def _placebo(pairs: PairNumbers) -> list[str]:
+    """The number of pairs that the same selection chooses on placebo lists."""
+    rows = numbers.placebo_table(pairs)
+    return [PLACEBO_LISTS, "", *rows, ""] if rows else []
 
 
 def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:

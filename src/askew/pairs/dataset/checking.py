@@ -212,6 +212,7 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
     for what, lines in (
         ("counts differs from the Parquet files", numbers.counts_table(counted)),
         ("means differs from the Parquet files", numbers.means_table(counted)),
+        ("pairs on placebo lists differs from the Parquet files and askew.json", numbers.placebo_table(counted)),
         ("robust pairs differs from the Parquet files", numbers.robust_table(counted)),
         ("changes on held-out data differs from the field 'held_out' in askew.json", numbers.held_out_table(counted)),
     ):

@@ -20,6 +20,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import held_out_gain_column, pair_columns
 from askew.pairs.boxes import Boxes
 from askew.pairs.dataset.facts import GROUPS, REFAIRMULATE, Facts
+from askew.pairs.holding import ALL, CHANCE, DOCUMENTS, LEAST, REFUSED
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 # In the order of ``pair_columns``.
@@ -63,6 +64,15 @@ _MADE = {
     "p_natural": "the probability that the reformulation is natural (that a person could type it as a query), "
     "if the filter named equivalence was used",
     "source_judged": "whether the reformulation was made from a document that is judged relevant to the original query",
+}
+_HELD = {
+    CHANCE: "the probability that the results of the original query lean as much by chance, corrected for all queries",
+    ALL: "how much less the results of the reformulation lean by all mentions",
+    LEAST: "how much less the results of the reformulation lean, by people in general and by all mentions, if the "
+    "article that matters most is left out; above zero if less lean is not owed to one document",
+    DOCUMENTS: "the ids of the documents by which the results of the reformulation lean less, as JSON, those that "
+    "matter most first",
+    REFUSED: "why the pair could not be chosen; null if it could",
 }
 _SUBSETS = {
     "optimal": "whether the pair is in the subset 'optimal', whose reformulations meet all thresholds of the selector",
@@ -131,7 +141,7 @@ def measure_columns(facts: Facts) -> dict[str, str]:
 
 def about_columns(facts: Facts) -> dict[str, str]:
     """The meaning of every known column, including the optional ones."""
-    return _FURTHER | _MAYBE | _MADE | columns_of(facts)
+    return _FURTHER | _MAYBE | _MADE | _HELD | columns_of(facts)
 
 
 def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:

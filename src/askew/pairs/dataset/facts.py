@@ -13,6 +13,9 @@ it is computed from relevance judgements). Optional:
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
                 ``new_mean``, ``change``, ``low``, ``high`` and ``in_sample_change`` in
                 percent: the gains of the pairs on data that were not used to choose them
+``placebo``     list of mappings with ``subset``, ``placebo``, ``fewest``, ``most`` and ``untested``: how many pairs the
+                same selection chooses on placebo lists (mean, least and most of all draws; mean without the condition
+                that the original query leans beyond chance)
 ``held_out_gains``   the measures that have a column ``held_out_gain_...``
 ``query_text``  false if the release has no text of an original query, see ``askew.pairs.dataset.splits``; default true
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of the counted groups), ``license``, ``source``
@@ -41,7 +44,8 @@ from askew.core.measure import Direction, Measure, check_columns
 from askew.core.plugins import check
 from askew.data.files import reason
 from askew.pairs.boxes import Boxes
-from askew.pairs.gains import Selector
+from askew.pairs.gains import Selector, find_measures
+from askew.pairs.holding import ALL, CHANCE, DOCUMENTS, LEAST, REFUSED
 from askew.pairs.refairmulate import Refairmulate, RefairmulatePaper, RefairmulateRepo
 
 _SHOWN = 80
@@ -105,7 +109,8 @@ class Selection:
     """How the pairs were chosen: the selector (None if it is not a shipped one), its measures, settings of the stage.
 
     ``per_method``: pairs were chosen separately for each method. ``across``: by the smallest gain with several rankers.
-    ``barred``: candidates that were made from a document judged relevant were not chosen.
+    ``barred``: candidates that were made from a document judged relevant were not chosen. ``holds``: the measures of
+    effectiveness of pairs that must hold (``askew.pairs.holding``); None if they need not.
     """
 
     selector: Selector | None = None
@@ -114,6 +119,7 @@ class Selection:
     per_method: bool = False
     across: bool = False
     barred: bool = True
+    holds: tuple[str, ...] | None = None
 
 
 def read_selection(stated: Any, directions: Mapping[str, Direction], recipe: Any) -> Selection:
@@ -126,7 +132,9 @@ def read_selection(stated: Any, directions: Mapping[str, Direction], recipe: Any
             return Selection()
     name, per, across = how.pop("selector", None), how.pop("per", "query"), how.pop("across", [])
     barred = how.pop("judged_sources", "exclude") != "allow"
-    how.pop("held_out", None)
+    holds = how.pop("holds", None)
+    for other in ("held_out", "placebo"):
+        how.pop(other, None)
     if name not in SELECTORS:
         return Selection()
     settings = {key: _as_setting(value) for key, value in how.items()}
@@ -136,7 +144,8 @@ def read_selection(stated: Any, directions: Mapping[str, Direction], recipe: Any
         effectiveness, bias = selector.sides(directions)
     except ConfigError as error:
         raise ConfigError(f"facts, selection: {error}") from None
-    return Selection(selector, effectiveness, bias, per == "method", bool(across), barred)
+    named = None if not isinstance(holds, dict) else find_measures(holds["effectiveness"], directions, "selection")
+    return Selection(selector, effectiveness, bias, per == "method", bool(across), barred, named)
 
 
 def _as_setting(value: Any) -> Any:
@@ -153,7 +162,7 @@ SUBSETS = ("optimal", "effective", "fair", "negative")
 # Column names that a subset may not have: the columns of pairs that belong to no scheme, subset or measure.
 RESERVED = (
     "query_id", "variant_id", "original_text", "text", "method", "outcome", "doc_id", "context", "robust", "split",
-    "source_judged", "kind", "p_same", "p_natural",
+    "source_judged", "kind", "p_same", "p_natural", CHANCE, ALL, LEAST, DOCUMENTS, REFUSED,
 )  # fmt: skip
 
 # The papers' names of measure families, and the order of their columns.
@@ -246,7 +255,7 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
             raise wrong(name, "a text", stated[name])
     for name in ("counts", "dropped", "versions"):
         mapping(stated.get(name, {}), name)
-    for name in ("lexicons", "sources", "held_out"):
+    for name in ("lexicons", "sources", "held_out", "placebo"):
         rows(stated.get(name, []), name)
     for row in stated.get("lexicons", []):
         named = row.get("groups", [])
@@ -291,6 +300,11 @@ def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]
         for name in ("old_mean", "new_mean", "change", "low", "high", "in_sample_change"):
             if row.get(name) is not None and (not isinstance(row[name], int | float) or isinstance(row[name], bool)):
                 raise wrong(f"held_out, {name}", "a number or null", row[name])
+    for row in stated.get("placebo", []):
+        some_of(row.get("subset"), subsets, "placebo, subset", "subsets")
+        for name in ("placebo", "fewest", "most", "untested"):
+            if not isinstance(row.get(name), int | float) or isinstance(row[name], bool):
+                raise wrong(f"placebo, {name}", "a number", row.get(name))
     gains = stated.get("held_out_gains", [])
     return some_of(gains, known, "held_out_gains", "measures") if gains else ()
 

@@ -227,6 +227,18 @@ def held_out_table(found: PairNumbers) -> list[str]:
     return table([*head, "in-sample change"], rows) if rows else []
 
 
+def placebo_table(found: PairNumbers) -> list[str]:
+    """A table of the pairs of each subset, and of those that the same selection chooses on placebo lists."""
+    rows = []
+    for row in found.facts.rows("placebo"):
+        pairs = found.subsets[row["subset"]].pairs
+        share = f"{row['placebo'] / pairs:.0%}" if pairs else "-"
+        ends = f"{row['placebo']:.1f} ({row['fewest']:,} to {row['most']:,})"
+        rows.append([row["subset"], pairs, ends, share, f"{row['untested']:.1f}"])
+    head = ["subset", "pairs", "on placebo lists: mean (least to most)", "share", "if any original query counts"]
+    return table(head, rows) if rows else []
+
+
 def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any of the held-out figures has an interval."""
     return any(ends_text(row) != "-" for row in stated)

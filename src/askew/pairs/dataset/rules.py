@@ -17,6 +17,7 @@ from askew.core.outcome import joint_signs
 from askew.core.ranking import Flags, Floats
 from askew.pairs.dataset.facts import Facts
 from askew.pairs.gains import PairTable, Selector, outcomes
+from askew.pairs.holding import WITH_REFUSED, refusals
 
 # Gains and scores are sums of two or three numbers; a difference larger than the rounding error breaks a rule.
 CLOSE = 1e-9
@@ -149,6 +150,8 @@ def _computed(pairs: pl.DataFrame, facts: Facts, selector: Selector) -> pl.DataF
     )
     is_judged = how.barred and pairs.schema.get("source_judged") == pl.Boolean
     barred = rows["source_judged"].fill_null(False) if is_judged else pl.repeat(False, rows.height, eager=True)
+    refused = None if how.holds is None else refusals(rows, how.holds)
+    barred = barred if refused is None else barred | refused.is_not_null()
     # A candidate that must not be chosen competes with no other. With several rankers, the release lacks the values by
     # which candidates competed, but each chosen pair would be chosen if it were the only candidate of its query.
     alone = pl.when(barred | how.across).then("_row").alias("alone")
@@ -159,7 +162,10 @@ def _computed(pairs: pl.DataFrame, facts: Facts, selector: Selector) -> pl.DataF
     columns = [pl.Series(name, values) for name, values in selector.choose(table).items()]
     marks = {*selector.subsets, "is_best"} - {"negative"}
     chosen = [column & ~barred if column.name in marks else column for column in columns]
-    return pl.DataFrame([rows["_row"], outcome.alias("outcome"), *chosen]).sort("_row").drop("_row")
+    again = pl.DataFrame([rows["_row"], outcome.alias("outcome"), *chosen, *([] if refused is None else [refused])])
+    if refused is not None and {"negative", "accepted"} <= set(again.columns):
+        again = again.with_columns(WITH_REFUSED)
+    return again.sort("_row").drop("_row")
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:

@@ -35,14 +35,18 @@ if TYPE_CHECKING:
 # The tables of ``askew run``: the means of each subset of pairs, held out and in-sample, and what they mean.
 
 
-def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (), judged: Sequence[str] = ()) -> None:
+def show_summary(
+    rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (), judged: Sequence[str] = (),
+    placebo: Sequence[dict[str, Any]] = (),
+) -> None:  # fmt: skip
     """Print a block for each subset of pairs, with the means of the original queries and of the reformulations.
 
     A block with the same numbers as an earlier block is not repeated.
 
     ``others`` has the changes with other rankers. Each of these rankers has a line below the block. ``judged`` are the
-    measures of effectiveness.
+    measures of effectiveness. ``placebo`` has the numbers of pairs on placebo lists.
     """
+    by_chance = {row["subset"]: row for row in placebo}
     known: dict[str, str] = {}
     shown = []
     for subset in dict.fromkeys(row["subset"] for row in rows):
@@ -51,6 +55,10 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         again = f"; the same figures as {first}" if first != subset and chosen[0]["pairs"] else ""
         say("")
         say(f"{size_of(subset, chosen[0]['pairs'], chosen[0]['queries'])}{again}")
+        one = by_chance.get(subset)
+        if one and (one["pairs"] or one["most"]):
+            share = "" if one["share"] is None else f", {one['share']:.0%} of these"
+            say(f"on placebo lists: {one['placebo']:.1f} pairs (from {one['fewest']:,} to {one['most']:,}){share}")
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
@@ -82,7 +90,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
             part = " (also used to select the pairs)" if found[0]["took_part"] else ""
             said = changes or "unknown, because no pair has a score for both of its queries"
             say(f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}")
-    _explain(shown, others)
+    _explain(shown, others, bool(by_chance))
 
 
 def _by_count(counts: dict[str, int]) -> list[str]:
@@ -97,7 +105,7 @@ def _label(row: dict[str, Any]) -> str:
     return f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
 
 
-def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
+def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]], by_chance: bool) -> None:
     """Print what the columns of the shown blocks mean."""
     held_out = [row for row in rows if row["figures"] == HELD_OUT]
     in_sample = {row["subset"] for row in rows} - {row["subset"] for row in held_out}
@@ -117,6 +125,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
         "of the original queries is 0.": any(row["change"] is None for row in rows),
         "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation than "
         "for the original query.": in_sample,
+        "on placebo lists: the number of pairs that the same selection chooses if the direction of each article is "
+        "drawn at random, so that only chance leans (mean, least and most).": by_chance,
         "fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them.": any(
             row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows
         ),
@@ -196,12 +206,18 @@ def _settings_and_groups(given: dict[str, Any]) -> dict[str, Any]:
 def built(recipe: str, given: dict[str, Any], store: str, **more: Any) -> Pairs:
     """Call ``askew.build`` with the options of a command, and show its progress and notes."""
     from askew.pairs.build import build
+    from askew.pairs.plan import PROMISING
+
+    totals: dict[str, int] = {}
+
+    def tell(step: str, done: int, total: int) -> None:
+        if step == "variants" and step not in totals and PROMISING in totals:
+            note([f"{total:,} of {counted(totals[PROMISING], 'query', 'queries')} can yield a pair"])
+        totals.setdefault(step, total)
+        progress(done, total, step)
 
     with Waiting("running") as progress:
-        pairs = build(
-            recipe, store=store, progress=lambda step, done, total: progress(done, total, step),
-            **_settings_and_groups(given), **more,
-        )  # fmt: skip
+        pairs = build(recipe, store=store, progress=tell, **_settings_and_groups(given), **more)
     note(pairs.notes)
     return pairs
 
@@ -236,14 +252,14 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run a recipe. Finished steps are reused, interrupted steps resume. Dropped rows are counted by reason."""
     pairs = built(recipe, given, store, until=until, engine=engine, workers=workers, address=address, gpus=gpus)
-    names = ("summary", "held_out", "all_candidates", "other_rankers")
+    names = ("summary", "held_out", "placebo", "all_candidates", "other_rankers")
     tables = {name: [] if (found := getattr(pairs, name)) is None else found.to_dicts() for name in names}
     if as_json:
         say_json({"store": str(Address(store)), "steps": pairs.steps, **tables, "cautions": pairs.cautions})
         return
     show_steps(pairs.steps)
     if pairs.summary is not None:
-        show_summary(tables["summary"], tables["other_rankers"], pairs.build.evaluate.judged)
+        show_summary(tables["summary"], tables["other_rankers"], pairs.build.evaluate.judged, tables["placebo"])
         say("")
         if every := tables["all_candidates"]:
             # The mean change of a random selection.
@@ -398,7 +414,7 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
         "this reformulation, its results lean less than the results of the query and are not less effective. The "
         "changes in the column 'held out' are measured on documents that were not used to select reformulations."
     )
-    say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")
+    say("|ARaB|: bias (lean) of the results; 0 is balanced.")
     say("")
     typer.echo(f"dataset  {dataset}")
     typer.echo(f"report   {report}")
