@@ -150,16 +150,17 @@ def read_ranked() -> dict[str, Any]:
             for name, values in scores.items()
         }
     }
-    for rank in (1, 3, 5):
-        for name in ("before", "now"):
-            own = [row["strict"] for row in rows if row[name] is not None and row[name] < rank]
-            low, high = wilson(sum(own), len(own))
-            found.setdefault("ranked", {})[f"{name}, first {rank}"] = {
-                "pairs": len(own),
-                "strict": float(np.mean(own)),
-                "low": low,
-                "high": high,
-            }
+    groups = {
+        f"{name}, first {rank}": [row for row in rows if row[name] is not None and row[name] < rank]
+        for rank in (1, 3, 5) for name in ("before", "now")
+    }  # fmt: skip
+    best = groups["now, first 5"]
+    groups["now, as kept"] = [row for row in best if row["now"] < 3 or row["same"] * row["fluent"] >= 0.5]
+    found["ranked"] = {}
+    for name, own in groups.items():
+        good = sum(row["strict"] for row in own)
+        low, high = wilson(good, len(own))
+        found["ranked"][name] = {"pairs": len(own), "strict": good / len(own), "low": low, "high": high}
     return found
 
 
