@@ -394,7 +394,11 @@ def gates(data: bytes, folder: Path) -> None:
 def addresses(data: bytes, folder: Path) -> None:
     text = data.decode("utf-8", "replace")
     shown = str(Address(text))
-    if _user_of(text)[0] == 0 or re.match(r"[a-z]+://[^/?#@\s]+:[^/?#@\s]+@", text):
+    if (
+        text.count("@") == 1
+        and not re.search(r"\s", text)
+        and (_user_of(text)[0] == 0 or re.match(r"[a-z]+://[^/?#@\s]+:[^/?#@\s]+@", text))
+    ):
         agree("hunter2secret" not in shown, "a secret")
     without_secrets(text)
 
