@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError
-from askew.models.find import LOADING, cannot_load, load_parts, locate, need, open_transformers
+from askew.models.find import LOADING, cannot_load, load_parts, locate, need, one_at_a_time, open_transformers
 
 _CLASSES = {
     "dense": "SentenceTransformer",
@@ -24,6 +24,7 @@ _CLASSES = {
 
 
 @cache
+@one_at_a_time
 def load_model(kind: str, name: str, revision: str | None = None, device: str | None = None) -> Any:
     """A model of a kind: dense, sparse, multivector or cross. Each model is loaded once."""
     need("sentence_transformers", f"the model {name!r}")

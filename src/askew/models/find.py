@@ -7,13 +7,14 @@ A model is a folder, a hub id, or a name that askew knows: ``all-MiniLM-L6-v2`` 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from askew.core.errors import ConfigError, MissingExtra, StageError
@@ -143,6 +144,22 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
 LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
 
 
+Given = ParamSpec("Given")
+_LOADING = threading.RLock()
+
+
+def one_at_a_time(load: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Let only one thread load a model: meanwhile transformers replaces functions of its classes for all threads."""
+
+    @wraps(load)
+    def locked(*given: Given.args, **named: Given.kwargs) -> Made:
+        with _LOADING:
+            return load(*given, **named)
+
+    return locked
+
+
+@one_at_a_time
 def load_parts(name: str, kind: str, *parts: str, extra: str = "neural", revision: str | None = None) -> list[Any]:
     """The given parts of a model, named by their classes in transformers, such as AutoModel and AutoTokenizer.
 

@@ -28,6 +28,7 @@ from askew.models.find import (
     load_parts,
     need,
     need_smollm,
+    one_at_a_time,
     open_transformers,
     package_folder,
 )
@@ -297,6 +298,7 @@ def kind_of(name: str, revision: str | None = None) -> str:
     return "seq2seq" if config.is_encoder_decoder else "causal"
 
 
+@one_at_a_time
 def open_generator(
     name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
 ) -> Generator:
