@@ -130,8 +130,8 @@ def _comparison(report: CompareReport, chosen: RunsForm) -> Markup:
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
         f"The gain is the mean over queries of how much better {shown(report.new)} is than {shown(report.old)}. p is "
-        f"the p-value of the null hypothesis '{report.nulls['p']}'. p (Holm) is p corrected for the number of measures of "
-        f"effectiveness, or of lean. A gain is colored if p (Holm) is below {SIGNIFICANT}."
+        f"the p-value of the null hypothesis '{report.nulls['p']}'. p (Holm) is p corrected for the number of measures "
+        f"of effectiveness, or of lean. A gain is colored if p (Holm) is below {SIGNIFICANT}."
     )
     swapped = chosen.link(run=[*chosen.runs[1::-1], *chosen.runs[2:]])
     swap = tag("p", element("a", f"Take {shown(report.new)} as the baseline", href=swapped))
