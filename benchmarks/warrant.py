@@ -12,6 +12,7 @@ compared with the labels of the test split alone; nothing was learned from the p
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,9 +99,12 @@ def labeled_shares(study: Study) -> None:
 
 
 def estimates_and_labels(study: Study) -> None:
-    """Shares of why and who by label, as estimated, and as corrected: where nothing was learned from the labels."""
+    """Shares of why and who by label, as estimated, and as corrected: where nothing was learned from the labels.
+
+    ``--keep`` writes those of mentions that are off topic to a file of the estimators (relevance.json).
+    """
     print(f"\n## Estimates of {study.resolver} against labels")
-    lines = []
+    lines, kept = [], dict[str, dict[str, float]]()
     for name, judged in (("boolq", False), ("squad_part", False), (DL, False), (DL, True)):
         texts = read_texts(study.data, name)
         rows = [
@@ -110,7 +114,20 @@ def estimates_and_labels(study: Study) -> None:
             and not is_clipped(texts[r["doc"]], r["at"]) and not (judged and r["why"] == "offtopic")
         ]  # fmt: skip
         which = "DL, documents judged relevant" if judged else f"{NAMES[name]}, top 10"
-        lines += [[which, *cells] for cells in _compared(study, rows, [texts[r["doc"]] for r in rows], judged)]
+        compared = _compared(study, rows, [texts[r["doc"]] for r in rows], judged)
+        lines += [[which, *cells] for *cells, _ in compared]
+        off = next((cells for cells in compared if cells[0] == "why: offtopic"), None)
+        if off is not None:
+            share = sum(r["why"] == "offtopic" for r in rows) / len(rows)
+            kept[NAMES[name]] = {
+                "labels": round(share, 4),
+                "estimated": round(float(off[-1]), 4),
+                "mentions": len(rows),
+            }
+    if study.keep is not None:
+        facts = json.loads(study.keep.read_text(encoding="utf-8"))
+        facts[study.resolver]["offtopic"] = kept
+        study.keep.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     table(["mentions", "class", "n", "labels [95% interval]", "most likely class", "corrected", "as decomposed"], lines)
 
 
@@ -138,7 +155,7 @@ def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged
             share = clustered_share(np.array(labels, float), queries, study.draws)
             lines.append([
                 f"{kind}: {classes[place]}", str(len(rows)), share, f"{counts[0, place] / counts.sum():.0%}",
-                f"{right[0, place] / right.sum():.0%}", f"{used[place]:.0%}",
+                f"{right[0, place] / right.sum():.0%}", f"{used[place]:.0%}", f"{used[place]}",
             ])  # fmt: skip
     return lines
 
@@ -206,11 +223,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--resolver", choices=("light", "neural"), default="light")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--keep", type=Path, help="relevance.json: only the errors of estimated shares are measured")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         sizes = (100, 200) if given.quick else (1000, RESAMPLES)
-        study = Study(given.data, Path(work), given.resolver, *sizes)
+        study = Study(given.data, Path(work), given.resolver, *sizes, given.keep)
         print(f"Estimates: {resolver_id(given.resolver)}\n")
+        if given.keep is not None:
+            estimates_and_labels(study)
+            return
         if given.resolver == "light":
             clipped_words(study)
             labeled_shares(study)

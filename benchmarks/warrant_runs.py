@@ -31,6 +31,7 @@ class Study:
     resolver: str
     queries: int
     draws: int
+    keep: Path | None = None
 
     @property
     def dl(self) -> Path:

@@ -54,23 +54,31 @@ def test_exact_expectations_and_p_values_equal_those_of_all_directions(counts, t
     inputs = inputs_of(counts, [list(range(len(counts)))])
     found = by_chance(text, inputs, source)
     request, null = asked(text), chances.Null(asked(text).family, asked(text).measure, inputs, source)
-    values, weights = [], []
+    is_signed = dict(request.measure.params)["sign"] == "signed"
+    signed = request.measure.with_params({**dict(request.measure.params), "sign": "signed"})
+    (own,) = request.family.score(signed, inputs)
+    values, sides, weights = [], [], []
     for drawn in itertools.product((0, 1), repeat=null.units):
         turned = np.array([new != own for new, own in zip(drawn, null.own, strict=True)], np.bool_)
         swapped = np.array(counts, np.int32)
         named = np.flatnonzero(null.unit[:-1] >= 0)
         flipped = named[turned[null.unit[named]]]
         swapped[flipped] = swapped[flipped][:, ::-1]
-        values.append(request.family.score(request.measure, inputs_of(swapped, [list(range(len(counts)))]))[0])
+        turned_inputs = inputs_of(swapped, [list(range(len(counts)))])
+        values.append(request.family.score(request.measure, turned_inputs)[0])
+        sides.append(request.family.score(signed, turned_inputs)[0] * (-1 if own < 0 else 1))
         chance_of = np.where(turned, null_turn(null), 1 - null_turn(null))
         weights.append(chance_of.prod())
-    values, weights = np.array(values), np.array(weights)
+    values, sides, weights = np.array(values), np.array(sides), np.array(weights)
     assert weights.sum() == pytest.approx(1)
     assert found.expected[0] == pytest.approx((weights * values).sum(), abs=1e-9)
-    signed = dict(request.measure.params)["sign"] == "signed"
-    centre = found.expected[0] if signed else 0.0
-    as_large = np.abs(values - centre) >= abs(found.values[0] - centre) - 1e-9
-    assert found.p[0] == pytest.approx(weights[as_large].sum(), abs=1e-9)
+    if is_signed:
+        as_large = np.abs(values - found.expected[0]) >= abs(found.values[0] - found.expected[0]) - 1e-9
+        wanted = weights[as_large].sum()
+    else:
+        has_excess = found.values[0] > found.expected[0] + 1e-9
+        wanted = min(1.0, 2 * weights[sides >= abs(own) - 1e-9].sum()) if has_excess else 1.0
+    assert found.p[0] == pytest.approx(wanted, abs=1e-9)
     assert found.least[0] <= found.p[0] + 1e-12
 
 
@@ -99,7 +107,16 @@ def test_resampled_expectations_agree_with_exact_ones_within_their_error():
     drawn = chances._resampled(request.family, request.measure, inputs, null, exact.values)
     assert exact.error == 0 and drawn.error > 0
     assert abs(np.nanmean(drawn.expected - exact.expected)) < 4 * drawn.error
+    signed = asked("ARaB(tf)@10")
+    exact = chance(signed.family, signed.measure, inputs)
+    drawn = chances._resampled(signed.family, signed.measure, inputs, null, exact.values)
     assert np.abs(drawn.p - exact.p).max() < 0.08
+
+
+def test_a_list_of_the_rarer_group_is_less_probable_than_one_of_the_other():
+    lists, share = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], "male:0.7,female:0.3"
+    found = by_chance("ARaB(tf,sign=abs)@5", inputs_of([(2, 0)] * 5 + [(0, 2)] * 5, lists), share)
+    assert found.p == pytest.approx([2 * 0.3**5, 2 * 0.7**5])
 
 
 @pytest.mark.parametrize(
@@ -209,6 +226,14 @@ def test_articles_by_ids_headings_and_words():
     text = "Marie Curie discovered polonium and radium in Paris laboratories"
     others = ["Frost covered every northern harbour before Christmas", "Volcanic ash delayed flights across Iceland"]
     assert numbers(["1", "2", "3", "4"], [text, f"{text} again", *others]) == [0, 0, 1, 2]
+
+
+def test_a_document_joins_the_article_of_its_nearest_neighbour_not_only_of_the_first_document():
+    chain = [" ".join(f"w{'abcdefghijklmnopqrstuvwxyz'[at]}x" for at in range(first, first + 6)) for first in (0, 3, 6)]
+    noise = [f"frost{'abcdefghij'[row]} covered{'abcdefghij'[row]} harbour" for row in range(10)]
+    texts = [*chain, *noise]
+    articles = Articles(pa.array([str(row) for row in range(13)]), lambda docs: [texts[doc] for doc in docs])
+    assert articles.of(np.arange(13))[:3].tolist() == [0, 0, 0]
 
 
 def test_the_headline_counts_neutral_queries_and_names_no_contradicted_side():

@@ -4,8 +4,8 @@ Passages of one article and near-duplicates name the same people. Three rules, t
 
 ``ids``       the id before its last ``:`` or ``#`` and a number: ``Snow-man:1`` is passage 1 of ``Snow-man``
 ``headings``  the heading before `` -- `` or a line break at the beginning of the text
-``words``     texts with similar words: a document joins the article whose first document is most similar (cosine of
-              TF-IDF vectors of at least ``SIMILAR``), or begins a new article
+``words``     texts with similar words: two documents are of one article if the cosine of their TF-IDF vectors, or of
+              those of each two neighbors in a chain of documents between them, is at least ``SIMILAR``
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from askew.core.ranking import Ints
 
-SIMILAR = 0.2
+SIMILAR = 0.25
 # A rule applies if at least this share of the documents has its form.
 _MOST = 0.9
 _ID = re.compile(r"(.+)[:#]\d+$", re.DOTALL)
@@ -50,7 +50,9 @@ class Articles:
         self._rule: re.Pattern[str] | None = None
         self._vocabulary: dict[str, int] = {}
         self._idf: list[float] = []
-        self._leaders: list[Any] = []
+        # By similar words: the vectors of all documents so far, and the article of each.
+        self._vectors_before: list[Any] = []
+        self._similar_to: list[int] = []
 
     def of(self, docs: Ints) -> Ints:
         """The number of each document's article. Documents that were numbered before keep their number."""
@@ -107,26 +109,27 @@ class Articles:
 
     def _similar(self, texts: Sequence[str]) -> list[int]:
         from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
 
         vectors = self._vectors(texts)
-        numbers: list[int] = []
-        for start in range(0, len(texts), _BLOCK):
-            block = vectors[start : start + _BLOCK]
-            count = len(self._leaders)
-            known = np.zeros((block.shape[0], 0))
-            if count:
-                known = (block @ sparse.vstack(self._leaders).T).toarray()
-            within = (block @ block.T).toarray()
-            own: dict[int, int] = {}
-            for row in range(block.shape[0]):
-                before = int(known[row].argmax()) if count else -1
-                later = next((number for other, number in own.items() if within[row, other] >= SIMILAR), None)
-                if before >= 0 and known[row, before] >= SIMILAR:
-                    numbers.append(before)
-                elif later is not None:
-                    numbers.append(later)
-                else:
-                    own[row] = len(self._leaders)
-                    numbers.append(own[row])
-                    self._leaders.append(block[[row]])
-        return numbers
+        starts = range(0, len(texts), _BLOCK)
+        # Blocks, because most pairs share a word: only those that are similar are kept.
+        near = [_similar_pairs(vectors[start : start + _BLOCK] @ vectors.T) for start in starts]
+        _, part = connected_components(sparse.vstack(near), directed=False)
+        numbers = np.full(part.max() + 1, -1)
+        if self._vectors_before:
+            known = sparse.vstack(self._vectors_before).T
+            for start in starts:
+                found = _similar_pairs(vectors[start : start + _BLOCK] @ known).tocoo()
+                numbers[part[found.row + start]] = np.array(self._similar_to)[found.col]
+        new = np.flatnonzero(numbers < 0)
+        numbers[new] = max(self._similar_to, default=-1) + 1 + np.arange(len(new))
+        self._vectors_before.append(vectors)
+        self._similar_to += numbers[part].tolist()
+        return list(numbers[part].tolist())
+
+
+def _similar_pairs(cosines: Any) -> Any:
+    cosines.data[cosines.data < SIMILAR] = 0.0
+    cosines.eliminate_zeros()
+    return cosines

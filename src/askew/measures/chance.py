@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from askew.core.defaults import LEVEL
 from askew.core.errors import ConfigError
@@ -55,7 +56,8 @@ class Chance:
     """The values of some lists beside those expected by chance.
 
     ``p`` is, for each list, the probability under the null of a lean at least as large; ``least`` the smallest p that
-    the list could have, if all its articles had the most extreme directions. NaN where the measure is not defined.
+    the list could have, if all its articles had the most extreme directions. NaN where the measure is not defined. For
+    the lean of two groups without its sign, p is twice the probability toward the same group (1 without an excess).
     ``run_p`` is the probability of such a mean over the lists, with documents shared by the lists kept together.
     ``error`` is the standard error of the mean expected value: 0 if exact. ``shares`` are those of the null: of the
     documents that name one group most. ``words`` are the shares of the groups among the words of the collection.
@@ -124,10 +126,13 @@ class Null:
         self.groups = tuple(self.mentions.groups[column] for column in self.columns)
         counts = self.mentions.counts[:, self.columns]
         read = documents_read(measure, inputs)
-        named = np.flatnonzero((counts.sum(axis=1) > 0) & self.mentions.known)
+        # Articles are numbered in the order of ids, so that draws do not depend on the order of the documents.
+        by_id = pc.sort_indices(inputs.doc_ids).to_numpy()
+        named = by_id[((counts.sum(axis=1) > 0) & self.mentions.known)[by_id]]
         article = named if measure.param("units") == "documents" else inputs.articles(named)
         self.unit = np.full(len(counts) + 1, -1, np.int64)  # the padding, document -1, has no article
-        _, self.unit[named] = np.unique(article, return_inverse=True)
+        _, first, unit = np.unique(article, return_index=True, return_inverse=True)
+        self.unit[named] = np.argsort(np.argsort(first))[unit]
         self.units = int(self.unit.max(initial=-1)) + 1
         amounts = np.zeros((self.units, len(self.columns)), np.int64)
         np.add.at(amounts, self.unit[named], counts[named])
@@ -249,7 +254,10 @@ class _Linear:
         expected = np.where(np.isnan(values), np.nan, 0.0)
         p, least = expected + 1.0, expected + 1.0
         turned_amounts = self.amounts * (1.0 - 2.0 * self._turned[self.units])
-        mean = np.bincount(self.lists, turned_amounts, minlength=self.size).astype(np.float64)
+        mean, sums = (
+            np.bincount(self.lists, amounts, minlength=self.size).astype(np.float64)
+            for amounts in (turned_amounts, self.amounts)
+        )
         sizes = np.bincount(self.lists, minlength=self.size)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         rng = np.random.default_rng(SEED)
@@ -271,11 +279,20 @@ class _Linear:
                 centre = mean[part][:, None] if self.signed else 0.0
                 distance = np.abs(drawn - centre)
                 observed = np.abs(values[part][:, None] - centre)
-                if not self.signed:
-                    expected[part] = (chances * distance).sum(axis=1)
-                    squares += 0.0 if size <= EXACT else float(distance.var(axis=1).sum() / drawn.shape[1])
-                p[part] = (chances * (distance >= observed - _TIE)).sum(axis=1)
-                least[part] = (chances * (distance >= distance.max(axis=1, keepdims=True) - _TIE)).sum(axis=1)
+                if self.signed:
+                    p[part] = (chances * (distance >= observed - _TIE)).sum(axis=1)
+                    least[part] = (chances * (distance >= distance.max(axis=1, keepdims=True) - _TIE)).sum(axis=1)
+                    continue
+                expected[part] = (chances * distance).sum(axis=1)
+                squares += 0.0 if size <= EXACT else float(distance.var(axis=1).sum() / drawn.shape[1])
+                # Twice the probability of the list's own side: a list that names only the rarer group is less probable
+                # than one that names only the other, although both lean as much.
+                toward = drawn * np.where(sums[part] < 0, -1.0, 1.0)[:, None]
+                p[part] = 2.0 * (chances * (toward >= observed - _TIE)).sum(axis=1)
+                p[part[values[part] <= expected[part] + _TIE]] = 1.0
+                ends = [(chances * (side >= side.max(axis=1, keepdims=True) - _TIE)).sum(axis=1)
+                        for side in (drawn, -drawn)]  # fmt: skip
+                least[part] = 2.0 * np.minimum(*ends)
         if self.signed:
             expected = np.where(np.isnan(values), np.nan, mean)
         n = max(1, int((~np.isnan(values)).sum()))

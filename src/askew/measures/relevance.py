@@ -207,6 +207,12 @@ def confusion(name: str, kind: str) -> Floats:
     return found if kind == "who" else merge_classes(name, merge_classes(name, found).T).T
 
 
+def share_error(resolver: str) -> float:
+    """The largest error of the estimated share of mentions that are off topic, over labeled collections."""
+    shares = trained()[resolver.partition("@")[0]]["offtopic"].values()
+    return float(max(abs(one["labels"] - one["estimated"]) for one in shares))
+
+
 def why_parts(name: str) -> tuple[str, ...]:
     """The classes that a resolver distinguishes: ``light`` cannot distinguish ``asked`` from ``warranted``."""
     return WHY if name == "neural" else ("offtopic", "ontopic")

@@ -24,6 +24,7 @@ from askew.core.protocols import SelectorPlugin
 from askew.core.ranking import Floats
 from askew.measures.counts import DocumentSource, gather_texts
 from askew.measures.decompose import decompose_run, has_parts
+from askew.measures.headline import CUTOFF, Headline, headlines
 from askew.measures.mentions import can_mark
 from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import listed as joined
@@ -41,7 +42,7 @@ from askew.pairs.figures import (
     sides_of,
 )
 from askew.pairs.gains import ORIGINAL, PairParts, find_measures
-from askew.pairs.recipe import flat_settings
+from askew.pairs.recipe import flat_settings, groups_of
 from askew.pairs.resources import query_parts
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of
 from askew.pairs.summary import summarize
@@ -60,7 +61,7 @@ from askew.pairs.tables import (
 )
 from askew.report import markup as n
 from askew.report.charts import About, Points, dots, scatter, sorted_gains
-from askew.report.markup import Markup
+from askew.report.markup import Markup, tag
 from askew.report.page import (
     PageParts,
     Section,
@@ -69,6 +70,7 @@ from askew.report.page import (
     code,
     document,
     facts,
+    figure,
     figures,
     folded,
     heading,
@@ -79,6 +81,7 @@ from askew.report.page import (
     write_report,
 )
 from askew.report.table import CODE, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, columns, measure_label, table
+from askew.rewrite.classifiers import query_labels
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,30 @@ def counted_parts(results: Results, pairs: PairParts, subset: str, seed: int) ->
     return CountedParts(one.text, resolver, len(chosen), pl.DataFrame(rows))
 
 
+def headline_of_originals(results: Results) -> Headline:
+    """The headline of the original queries with the ranker of the build, as ``askew measure`` begins with it."""
+    every, _ = results.build.resources.judged_documents
+    queries, lines = list[pl.DataFrame](), list[pl.DataFrame]()
+    for rows in results.store.read(results.outcomes["runs"].manifest):
+        columns = rows.select(["query_id", "method", "text", "doc", "score"])
+        found = pl.DataFrame(pl.from_arrow(columns)).filter(pl.col("method") == ORIGINAL)
+        queries.append(found.select("query_id", "text"))
+        # Documents that are tied with the last one that counts may come before it.
+        last = pl.col("score").list.get(CUTOFF - 1, null_on_oob=True).alias("last")
+        long = found.select("query_id", "doc", "score", last).explode("doc", "score")
+        lines.append(long.filter(pl.col("last").is_null() | (pl.col("score") >= pl.col("last"))))
+    run = pl.concat(lines)
+    doc_ids = every.take(pa.array(run["doc"].to_numpy()))
+    run = run.select("query_id", pl.Series("doc_id", doc_ids.cast(pa.string())), "score")
+    groups = groups_of(results.build.recipe)
+    labels, classifier = query_labels(pl.concat(queries), groups)
+    (first,) = headlines(
+        {"original queries": run}, results.build.resources.collection, labels=labels, classifier=classifier,
+        groups=groups,
+    )  # fmt: skip
+    return first
+
+
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
@@ -408,6 +435,9 @@ class _Report:
         return document(f"{title}: report", self._head(), sections, [foot])
 
     def _sections(self) -> Iterator[Section]:
+        first = headline_of_originals(self.results)
+        body = [paragraph(tag("strong", first.sentence)), figure(first.chart(), "Lean in the results and by chance")]
+        yield Section("lean", "Lean of the original queries", [*body, self.files.table(first.table())])
         if self.headline is not None:
             yield self._held_out(self.headline)
         yield self._making()

@@ -492,3 +492,21 @@ def meant(label: str | None, labels: tuple[str, ...]) -> str | None:
     if not label:
         return None
     return label if label in labels else next((name for name in labels if name.startswith(label.lower())), None)
+
+
+def query_labels(queries: object, groups: GroupsLike | None = None) -> tuple[dict[str, str], str]:
+    """The label of each query by its id, and what labeled them. Both are empty if the texts are not known."""
+    from askew.search.retrieve import as_queries
+
+    try:
+        table = as_queries(queries)
+    except ConfigError:
+        return {}, ""
+    ids, given = table["query_id"].to_pylist(), table["label"].to_pylist()
+    counted = None if groups is None else Groups.of(groups)
+    if all(given):
+        known = (LABEL, *(GROUPS if counted is None else counted.names))
+        return {query: meant(label, known) or label for query, label in zip(ids, given, strict=True)}, "given labels"
+    found = classify(table, groups=counted)
+    labels = dict(found.table.select("query_id", "label").iter_rows())
+    return {query: LABEL if label == ABSTAINS else label for query, label in labels.items()}, found.classifier

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError
-from askew.core.groups import Groups, GroupsLike
+from askew.core.groups import GroupsLike
 from askew.measures.headline import Headline, headlines
 from askew.measures.lists import RunLike
-from askew.rewrite.classifiers import ABSTAINS, GROUPS, LABEL, classify, meant
-from askew.search.retrieve import as_queries
+from askew.rewrite.classifiers import query_labels
 
 
 def headline(
@@ -48,19 +46,3 @@ def headline(
         groups=groups,
         **options,
     )
-
-
-def query_labels(queries: object, groups: GroupsLike | None = None) -> tuple[dict[str, str], str]:
-    """The label of each query by its id, and what labeled them. Both are empty if the texts are not known."""
-    try:
-        table = as_queries(queries)
-    except ConfigError:
-        return {}, ""
-    ids, given = table["query_id"].to_pylist(), table["label"].to_pylist()
-    counted = None if groups is None else Groups.of(groups)
-    if all(given):
-        known = (LABEL, *(GROUPS if counted is None else counted.names))
-        return {query: meant(label, known) or label for query, label in zip(ids, given, strict=True)}, "given labels"
-    found = classify(table, groups=counted)
-    labels = dict(found.table.select("query_id", "label").iter_rows())
-    return {query: LABEL if label == ABSTAINS else label for query, label in labels.items()}, found.classifier

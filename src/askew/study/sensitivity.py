@@ -638,8 +638,7 @@ def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
 def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict[str, Lexicon]:
     """The lexicons by display name. Default: that of the groups and all shipped lexicons with these groups."""
     if given is None:
-        shipped = [load_lexicon(name) for name in shipped_lexicons()]
-        found = [groups.lexicon, *(one for one in shipped if set(groups.names) <= set(one.group_names))]
+        found = lexicons_with(groups)
     else:
         found = [load_lexicon(one) for one in (_split(given, "lexicons") if isinstance(given, str) else given)]
         if not found:
@@ -649,6 +648,12 @@ def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict
     distinct = list({one.id: one for one in found}.values())
     names = [one.name for one in distinct]
     return {one.name if names.count(one.name) == 1 else one.id: one for one in distinct}
+
+
+def lexicons_with(groups: Groups, without: Sequence[str] = ()) -> list[Lexicon]:
+    """The lexicon of the groups, and all shipped lexicons with these groups; not those named in ``without``."""
+    shipped = [load_lexicon(name) for name in shipped_lexicons() if name not in without]
+    return [groups.lexicon, *(one for one in shipped if set(groups.names) <= set(one.group_names))]
 
 
 def _cutoffs(given: str | Sequence[int] | None) -> tuple[int, ...]:

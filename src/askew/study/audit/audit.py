@@ -20,6 +20,8 @@ from askew.measures.measure import MeasureReport
 from askew.measures.requested import BETTER, MeasuresLike, drawn_groups, sign_of
 from askew.measures.resolver import default_resolver
 from askew.report.page import check_out
+from askew.rewrite.classifiers import query_labels
+from askew.search.engines.ranker import EngineRanker
 from askew.search.retrieve import as_queries
 from askew.study.audit.engine import (
     NEITHER,
@@ -44,7 +46,6 @@ from askew.study.audit.page import write_audit
 from askew.study.audit.report import AuditedMean, AuditReport, AuditSensitivity, next_steps, read_audit
 from askew.study.audit.settings import AuditSettings
 from askew.study.gate import OF_AUDIT, read_conditions
-from askew.study.headline import query_labels
 from askew.study.tables import skew_notes
 
 __all__ = ["AuditReport", "AuditSettings", "audit"]
@@ -113,7 +114,9 @@ def audit(
     parts = any(has_parts(one) for one in chosen.asked)
     resolver = how.resolver or default_resolver()
     measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=resolver)
-    report = _report(run, measured, query_labels(table, chosen.groups), trial, opened, how, qrels, tell)
+    # The whole collection, if the texts of the results are from it.
+    whole = None if isinstance(ranker, EngineRanker) else docs
+    report = _report(run, measured, query_labels(table, chosen.groups), trial, opened, how, qrels, tell, whole)
     report.audited = started.isoformat(timespec="seconds")
     report.failures, report.passed = outcomes(conditions, measured, earlier)
     if earlier is not None:
@@ -130,19 +133,23 @@ def audit(
 
 def _report(
     run: AuditedRun, measured: MeasureReport, named: tuple[Mapping[str, str], str], trial: Reformulating,
-    engine: AuditedEngine, how: AuditSettings, qrels: QrelsLike | None, progress: Progress,
+    engine: AuditedEngine, how: AuditSettings, qrels: QrelsLike | None, progress: Progress, whole: object,
 ) -> AuditReport:  # fmt: skip
     """Find the worst queries, try reformulations and other choices, and return the report.
 
-    ``named`` has the label of each query, and the name of the classifier.
+    ``named`` has the label of each query, and the name of the classifier. ``whole`` is the collection, if it is known.
     """
     lean, effect = run.measures.lean, run.measures.effectiveness
     progress(0, 0, "comparing with chance")
     labels, classifier = named
     (first,) = headlines(
-        {run.name: run.lines}, docs=dict(run.docs), labels=labels, classifier=classifier, groups=run.measures.groups,
-        cutoff=run.measures.cutoff or how.k, missing=how.missing, resolver=how.resolver, level=how.level,
+        {run.name: run.lines}, dict(run.docs) if whole is None else whole, labels=labels, classifier=classifier,
+        groups=run.measures.groups, cutoff=run.measures.cutoff or how.k, missing=how.missing, resolver=how.resolver,
+        level=how.level,
     )  # fmt: skip
+    if whole is None:
+        known = "only the retrieved documents are known: the shares of the collection are those of these documents"
+        first = replace(first, notes=(*first.notes, known))
     worst = worst_queries(run, measured, first, how.worst)
     tried = trial.run(engine, run, measured, worst, qrels, progress)
     progress(0, 0, "checking sensitivity")

@@ -38,7 +38,7 @@ from askew.search.rerank import reorder
 from askew.study.audit.engine import AuditedEngine, AuditedRun, AuditMeasures, Progress, of_query, toward
 from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Reranking, Tried, WorstQuery
 from askew.study.audit.settings import AuditSettings
-from askew.study.sensitivity import axes_of, sensitivity
+from askew.study.sensitivity import axes_of, lexicons_with, sensitivity
 
 # The queries with the largest lean, and the counted words in their results.
 
@@ -317,17 +317,18 @@ def reranking_of(run: AuditedRun, measured: MeasureReport) -> Reranking | None:
     return Reranking(METHOD, size(measured.runs[0].values[lean.text]), size(again.runs[0].values[lean.text]))
 
 
-# Check whether the verdict of an audit is the same with other word lists, tokenizers and measures.
+# Check whether the verdict of an audit is the same with other word lists and measures.
 
 _MEASURES = ("ARaB(tf)", "ARaB(tc)", "ARaB(bool)", "AWRF", "LexiconShare")
-_TOKENS = ("unclipped", "word")
+# One of the tokenizers that count nearly the same words, and no lexicon that is meant for queries.
+_TOKENS, _FOR_QUERIES = ("unclipped",), ("gsqr2023",)
 
 
 def sensitivity_of(run: AuditedRun, verdict: str | None) -> tuple[AuditSensitivity, list[str]]:
-    """Measure the results with every combination of a few measures, lexicons and tokenizers; also return notes."""
+    """Measure the results with every combination of a few measures and lexicons; also return notes."""
     counted, texts, missing = _counted(run.measures), _texts(run.measures), run.missing or "error"
     listed = {"tokens": _TOKENS, "who": ("any",), "missing": (missing,), "sign": _signs(texts, "signed")}
-    axes = axes_of(counted, texts, None, listed, None)
+    axes = axes_of(counted, texts, lexicons_with(counted, _FOR_QUERIES), listed, None)
     choices = {measure.text: chosen for measure, chosen in axes.combinations()}
     scored = measure({run.name: run.lines}, dict(run.docs), list(choices), groups=counted, undefined="drop")
     found = []
@@ -347,7 +348,7 @@ def times_less(run: AuditedRun, suggested: pl.DataFrame) -> tuple[int, int]:
     signs, missing = _signs(texts, "signed", "abs"), None if run.missing is None else (run.missing,)
     report = sensitivity(
         {"original": originals, "reformulated": suggested}, dict(run.docs), texts, groups=groups, tokens=_TOKENS,
-        who=("any",), signs=signs, missing=missing,
+        lexicons=lexicons_with(groups, _FOR_QUERIES), who=("any",), signs=signs, missing=missing,
     )  # fmt: skip
     return sum(new < old for old, new in (one.leans for one in report.combinations)), len(report.combinations)
 

@@ -161,14 +161,14 @@ def sensitivity_said(found: AuditReport) -> list[str]:
     one, said = found.sensitivity, list[str]()
     if one.of:
         said.append(
-            f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations of measure, word list "
-            "and tokenizer."
+            f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations of measure and word "
+            "list."
         )
     if one.reformulations_compared:
         said.append(
             "The mean lean of the suggested reformulations is smaller than that of the original queries in "
             f"{one.reformulations_lean_less} of {one.reformulations_compared} combinations of a measure, a word list, "
-            "a tokenizer, and signed or absolute values."
+            "and signed or absolute values."
         )
     return said or [
         "This audit has no verdict on the group toward which the results lean. Compare the means in the table."

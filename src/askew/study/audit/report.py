@@ -18,6 +18,7 @@ from askew.core.version import __version__
 from askew.data.files import reason
 from askew.measures.decompose import Decomposition
 from askew.measures.headline import Headline
+from askew.measures.relevance import share_error
 from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
@@ -333,12 +334,12 @@ def next_steps(report: AuditReport) -> list[str]:
     if trust.holds < trust.of:
         said.append(
             f"The verdict (toward which group the results lean) is the same in {trust.holds} of {trust.of} "
-            "combinations of measure, word list and tokenizer. Do not rely on the sign of one measure alone."
+            "combinations of measure and word list. Do not rely on the sign of one measure alone."
         )
     if trust.reformulations_lean_less < trust.reformulations_compared:
         said.append(
             f"The suggested reformulations lean less than the original queries in {trust.reformulations_lean_less} of "
-            f"{trust.reformulations_compared} combinations of measure, word list, tokenizer and sign (signed or "
+            f"{trust.reformulations_compared} combinations of measure, word list and sign (signed or "
             "absolute values). Choose the measure that matters to you before you adopt these reformulations."
         )
     if (queries := report.measures[report.deciding].n) < _FEW:
@@ -352,23 +353,26 @@ def _of_parts(found: Decomposition) -> list[str]:
         return float(sum(getattr(one, value) for one in found.parts if one.kind == kind and one.name in names))
 
     said = []
-    related = total("share", "why", "asked", "warranted", "ontopic")
-    if total("low", "why", "offtopic") > _MOST:
+    off, error = total("share", "why", "offtopic"), share_error(found.resolver)
+    low, high = min(total("low", "why", "offtopic"), off - error), max(total("high", "why", "offtopic"), off + error)
+    known = f"(weighted by rank; on labeled collections the estimate is wrong by up to {error:.0%} of the mentions)"
+    if low > _MOST:
         said.append(
-            f"{total('share', 'why', 'offtopic'):.0%} of the counted mentions (weighted by rank) are estimated to be "
-            "off topic. Read some of these results: if they are off topic indeed, improve the relevance of the results "
-            f"first. The off-topic mentions of both groups together add {total('net', 'why', 'offtopic'):+.4f} to the "
-            f"mean of {found.measure}, which is {found.value:+.4f}."
+            f"{off:.0%} of the counted mentions {known} are estimated to be off topic. Read some of these results: if "
+            "they are off topic indeed, improve the relevance of the results first. The off-topic mentions of both "
+            f"groups together add {total('net', 'why', 'offtopic'):+.4f} to the mean of {found.measure}, which is "
+            f"{found.value:+.4f}."
         )
-    elif related > _MOST:
+    elif high < _MOST:
         said.append(
-            f"{related:.0%} of the counted mentions (weighted by rank) are estimated to be on topic or asked for: "
+            f"{1 - off:.0%} of the counted mentions {known} are estimated to be on topic or asked for: "
             "no general action is needed; look at the worst queries one by one."
         )
-    if (real := total("share", "who", "real")) > _MOST:
+    if total("low", "who", "real") > _MOST:
         said.append(
-            f"{real:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people: such words "
-            "are expected for a query about a person. Look at the worst queries that are not about a person."
+            f"{total('share', 'who', 'real'):.0%} of the counted mentions (weighted by rank) are estimated to refer to "
+            "real people: such words are expected for a query about a person. Look at the worst queries that are not "
+            "about a person."
         )
     return said
 

@@ -130,7 +130,8 @@ class ListScorer:
         scorer, lists, _ = self._prepare(self.asked, hits, doc_ids, texts, [None], [1])
         inputs = scorer.inputs(lists, scorer.asked)
         shown = texts(np.unique(hits.docs).tolist())
-        articles = Articles(scorer.doc_ids, lambda docs: [shown[doc] for doc in docs.tolist()])
+        every = np.arange(len(shown))
+        articles = Articles(scorer.doc_ids, lambda docs: [shown[doc] for doc in docs.tolist()], lambda: every)
 
         def batches() -> Iterator[pa.Table]:
             # Of a very large collection, documents at equal distances.

@@ -1,0 +1,73 @@
+"""The headline is the same in measure, audit, the report of a build and the explorer, to the last digit."""
+
+import dataclasses
+
+import pytest
+
+import askew
+from askew.pairs.report import headline_of_originals
+from askew.study.headline import headline
+
+ENGINEER = "how to become a software engineer"
+KEPT = "work-q"
+RECIPE = """
+[collection]
+source = "demo"
+[[reformulate]]
+method = "reduce"
+[retrieve]
+ranker = "bm25"
+k = 20
+[evaluate]
+measures = ["RR@10", "ARaB(tf)@10"]
+[select]
+selector = "refairmulate-paper"
+effectiveness = "RR@10"
+bias = "ARaB(tf)@10"
+"""
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return askew.Ranker("bm25").index("demo")
+
+
+@pytest.fixture(scope="module")
+def queries():
+    table = askew.Collection.open("demo").queries
+    found = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    return {query: text for query, text in found.items() if query.startswith(KEPT)}
+
+
+def figures(found):
+    """All figures. The name of the run is another; where documents come from is a note."""
+    return dataclasses.asdict(dataclasses.replace(found, run="", notes=()))
+
+
+def audited(ranker, queries):
+    settings = askew.AuditSettings(methods=(), tries=0, worst=0)
+    return askew.audit(ranker, queries, docs="demo", settings=settings).headline
+
+
+def test_measure_audit_and_report_have_the_same_headline(ranker, queries, tmp_path, monkeypatch):
+    # The light resolver, so that no model reads the collection.
+    for module in ("measures.headline", "study.audit.audit", "study.audit.findings"):
+        monkeypatch.setattr(f"askew.{module}.default_resolver", lambda: "light")
+    (measured,) = headline(ranker.search(queries, k=20), "demo", queries=queries)
+    assert measured.deciding.lists > 2
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(RECIPE, encoding="utf-8")
+    few = askew.Collection.open("demo", queries=queries)
+    built = askew.build(recipe, few, store=tmp_path / "store")
+    assert figures(audited(ranker, queries)) == figures(measured)
+    assert figures(headline_of_originals(built)) == figures(measured)
+    page = built.report(tmp_path / "out").html.read_text(encoding="utf-8")
+    assert measured.sentence in page
+
+
+def test_measure_audit_and_explorer_have_the_same_headline_of_a_query_that_leans_male(ranker, explorer):
+    (measured,) = headline(ranker.search({"q": ENGINEER}, k=10), "demo", queries={"q": ENGINEER})
+    assert measured.toward == "male"
+    assert measured.parts[-1].words["male"] > measured.parts[-1].words["female"]
+    assert figures(audited(ranker, {"q": ENGINEER})) == figures(measured)
+    assert figures(explorer.search(ENGINEER).headline) == figures(measured)
