@@ -207,9 +207,9 @@ def confusion(name: str, kind: str) -> Floats:
     return found if kind == "who" else merge_classes(name, merge_classes(name, found).T).T
 
 
-def share_error(resolver: str) -> float:
+def share_error() -> float:
     """The largest error of the estimated share of mentions that are off topic, over labeled collections."""
-    shares = trained()[resolver.partition("@")[0]]["offtopic"].values()
+    shares = [one for found in trained().values() for one in found.get("offtopic", {}).values()]
     return float(max(abs(one["labels"] - one["estimated"]) for one in shares))
 
 

@@ -353,7 +353,7 @@ def _of_parts(found: Decomposition) -> list[str]:
         return float(sum(getattr(one, value) for one in found.parts if one.kind == kind and one.name in names))
 
     said = []
-    off, error = total("share", "why", "offtopic"), share_error(found.resolver)
+    off, error = total("share", "why", "offtopic"), share_error()
     low, high = min(total("low", "why", "offtopic"), off - error), max(total("high", "why", "offtopic"), off + error)
     known = f"(weighted by rank; on labeled collections the estimate is wrong by up to {error:.0%} of the mentions)"
     if low > _MOST:
