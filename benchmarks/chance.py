@@ -40,8 +40,9 @@ from askew.core.text import normal
 from askew.measures.articles import Articles
 from askew.measures.chance import chance
 from askew.measures.common import directions_of, even_shares
-from askew.measures.headline import headline_measures, headline_of
+from askew.measures.headline import headline_of
 from askew.measures.mentions import Marker, counter_for
+from askew.measures.requested import headline_measures
 
 COLLECTIONS = {"BoolQ": "boolq", "FairytaleQA": "fairytaleqa", "DL": "msmarco_dl1920"}
 CUTOFF, DRAWS, SEED = 10, 200, 20
