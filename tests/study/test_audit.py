@@ -213,10 +213,10 @@ def test_off_topic_mentions_are_the_first_advice_only_if_they_are_most_by_their_
     report, monkeypatch, low, says
 ):
     (found,) = report.parts
-    changed = {"share": 0.63, "low": low, "net": -0.0111}
+    changed = {"share": 0.83, "low": low, "net": -0.0111}
     parts = [replace(one, **changed) if one.name == "offtopic" else one for one in found.parts]
     monkeypatch.setattr(found, "parts", parts)
-    said = [one for one in next_steps(report) if one.startswith("63% of the counted mentions")]
+    said = [one for one in next_steps(report) if one.startswith("83% of the counted mentions")]
     assert bool(said) == says
     value = f"of both groups together add -0.0111 to the mean of ARaB(tf)@10, which is {found.value:+.4f}."
     assert all(value in one for one in said)

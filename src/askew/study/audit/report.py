@@ -368,11 +368,10 @@ def _of_parts(found: Decomposition) -> list[str]:
             f"{1 - off:.0%} of the counted mentions {known} are estimated to be on topic or asked for: "
             "no general action is needed; look at the worst queries one by one."
         )
-    if total("low", "who", "real") > _MOST:
+    if (real := total("share", "who", "real")) > _MOST:
         said.append(
-            f"{total('share', 'who', 'real'):.0%} of the counted mentions (weighted by rank) are estimated to refer to "
-            "real people: such words are expected for a query about a person. Look at the worst queries that are not "
-            "about a person."
+            f"{real:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people: such words "
+            "are expected for a query about a person. Look at the worst queries that are not about a person."
         )
     return said
 
