@@ -44,7 +44,7 @@ def figures(found):
 
 
 def audited(ranker, queries):
-    settings = askew.AuditSettings(methods=(), tries=0, worst=0)
+    settings = askew.AuditSettings(k=20, methods=(), tries=0, worst=0)
     return askew.audit(ranker, queries, docs="demo", settings=settings).headline
 
 
