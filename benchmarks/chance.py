@@ -256,7 +256,7 @@ def tables(options: argparse.Namespace) -> None:
         for name in COLLECTIONS:
             found = askew.bench(
                 open_bench(options, name), ["greedy@3", "detconstsort@1"],
-                ["nDCG@10", "ARaB(tf)@10", f"ARaB(tf,lexicon={disjoint})@10"],
+                ["nDCG@10", "ARaB(tf)@10", f"ARaB(tf,lexicon='{disjoint}')@10"],
             )  # fmt: skip
             for row in found.rows:
                 if (effect := row.effect) is not None and not row.base:
@@ -264,12 +264,22 @@ def tables(options: argparse.Namespace) -> None:
                     words = {group: after / before - 1 for group, (before, after) in effect.words.items()}
                     change, low, high = effect.excess_change
                     print(
-                        f"| {row.method.row_text} | {name} | {len(found.query_ids)} | {quality.change:+.1f}% | "
+                        f"| {row.method.row_text} | {name} | {len(found.query_ids)} | {change_of(quality)} | "
                         f"{effect.change:+.1%} | {effect.by_chance:+.1%} | {effect.excess[0]:.4f}, "
-                        f"{effect.excess[1]:.4f} | {change:+.4f} [{low:+.4f}, {high:+.4f}] | {words['female']:+.0%} | "
+                        f"{effect.excess[1]:.4f} | {change:+.4f}{ends_of(low, high, 4)} | {words['female']:+.0%} | "
                         f"{words['male']:+.0%} | {effect.nobody[0]:.0%} to {effect.nobody[1]:.0%} | "
-                        f"{other.change:+.1f}% [{other.low:+.1f}, {other.high:+.1f}] | {effect.verdict} |", flush=True,
+                        f"{change_of(other)}{ends_of(other.low, other.high, 1)} | {effect.verdict} |", flush=True,
                     )  # fmt: skip
+
+
+def change_of(cell: Any) -> str:
+    """A change in percent, where there is one."""
+    return "-" if cell.change is None else f"{cell.change:+.1f}%"
+
+
+def ends_of(low: float | None, high: float | None, digits: int) -> str:
+    """An interval, where there is one."""
+    return "" if low is None or high is None else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def open_bench(options: argparse.Namespace, name: str) -> askew.Collection:
