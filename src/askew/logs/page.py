@@ -420,13 +420,24 @@ def read_log_report(folder: Path) -> LogReport:
         facts = parse_json((folder / "report.json").read_bytes())
         tables = {path.stem: pl.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}
         named = tables["groups"]["group"].to_list() if "groups" in tables else []
-        return LogReport(
+        found = LogReport(
             dict(facts["settings"]), dict(facts["counts"]), dict(facts["rejected"]), dict(facts["rejected_examples"]),
             tuple(name for name in named if name not in (ALL, SEVERAL)), {"frequency": tables["frequency"], **tables},
             list(facts["notes"]),
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        # Facts that are missing, or of another type, are seen when they are shown.
+        report_page(found)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        pl.exceptions.PolarsError,
+    ) as error:
         raise DataError(
             f"logs {folder}: expected a folder with report.json and tables/, as 'askew logs --out' writes it; the "
             f"folder could not be read: {reason(error)}"
         ) from None
+    return found

@@ -233,10 +233,13 @@ def read_audit(place: str | Path) -> AuditReport:
     """Read the file audit.json of an audit; ``place`` is the file, or the folder that ``askew audit --out`` wrote."""
     path = Path(place) / FILE if Path(place).is_dir() else Path(place)
     try:
-        return AuditReport.from_dict(parse_json(path.read_bytes()))
+        found = AuditReport.from_dict(parse_json(path.read_bytes()))
+        if found.headline is not None and not found.headline.parts:
+            raise ValueError("the headline has no parts")
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         why = f"cannot be read ({reason(error)}); expected a file {FILE} that askew audit --out wrote"
         raise DataError(f"audit {path}: {why}") from None
+    return found
 
 
 def audits_of(folder: Path) -> dict[str, Path]:
