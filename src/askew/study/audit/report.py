@@ -234,11 +234,11 @@ def read_audit(place: str | Path) -> AuditReport:
     path = Path(place) / FILE if Path(place).is_dir() else Path(place)
     try:
         found = AuditReport.from_dict(parse_json(path.read_bytes()))
-        if found.headline is not None and not found.headline.parts:
-            raise ValueError("the headline has no parts")
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         why = f"cannot be read ({reason(error)}); expected a file {FILE} that askew audit --out wrote"
         raise DataError(f"audit {path}: {why}") from None
+    if found.headline is not None and not found.headline.parts:
+        raise DataError(f"audit {path}: its headline has no parts; expected a file {FILE} that askew audit --out wrote")
     return found
 
 
