@@ -21,7 +21,7 @@ from askew.core.measure import Direction
 from askew.data.collection import open_collection
 from askew.measures.statistics.intervals import mean_with_interval, size_bounds
 from askew.search.retrieve import write_run
-from askew.study.bench.results import Cell, compared
+from askew.study.bench.results import BenchMeasure, Cell, compared
 
 MEASURES = (
     "nDCG@10", "RR@10", "ARaB(tf)@10", "ARaB(tf,lexicon=rekabsaz2021)@10", "NFaiRR@10", "ARaB(tf,who=generic)@10",
@@ -98,7 +98,7 @@ def write_runs(folder: Path, test: TestSet, runs: Mapping[str, pl.DataFrame]) ->
         write_run([run], folder / f"{name}.run", name)
 
 
-def values_of(data: Path, test: TestSet, runs: Mapping[str, pl.DataFrame]) -> tuple[dict[str, Any], Sequence[Any]]:
+def values_of(data: Path, test: TestSet, runs: Mapping[str, pl.DataFrame]) -> tuple[dict[str, Any], list[BenchMeasure]]:
     """The value of every query by run and measure, in one order; the distance from zero where that is best."""
     folder = TESTS[test.name][0]
     judged = frame(open_collection(f"{data}/{folder}").judgements.select(["query_id", "doc_id", "relevance"]))
@@ -112,7 +112,8 @@ def values_of(data: Path, test: TestSet, runs: Mapping[str, pl.DataFrame]) -> tu
     for run in report.runs:
         order = np.argsort([place[query] for query in run.query_ids])
         found[run.name] = {one.text: sizes(run.values[one.text][order], one.direction) for one in report.asked}
-    return found, report.asked
+    asked = [BenchMeasure(one.text, one.signature, one.direction, one.bounds, one.judged) for one in report.asked]
+    return found, asked
 
 
 def sizes(values: Any, direction: Direction) -> Any:

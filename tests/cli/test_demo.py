@@ -22,7 +22,7 @@ def test_it_runs_the_recipe_demo_and_says_what_came_of_it(askew):
     made = askew("run demo --store askew-demo/store --json").json
     assert not any(step["ran"] for step in made["steps"])
     pairs = {row["subset"]: row["pairs"] for row in made["summary"]}
-    assert pairs["optimal"] >= 1 and pairs["effective"] >= 5
+    assert pairs["effective"] >= 5 and pairs["fair"] >= 5
     assert askew("demo --json").json["summary"] == made["summary"]
 
 

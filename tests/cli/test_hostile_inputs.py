@@ -37,7 +37,7 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "words",
     [
-        "measure a.run --docs docs.tsv", "measure b.run --docs docs.tsv", "check docs.tsv --seed -1",
+        "measure b.run --docs docs.tsv", "check docs.tsv --seed -1",
         "check docs.tsv --words 1e21", "audit http:e.toml --queries q.tsv", "plan deep.toml",
         "audit http:deep.toml --queries q.tsv", "measure deep.jsonl --docs docs.tsv", "index deep.jsonl --out i",
         "measure ok.run --docs deep.jsonl", "measure ok.run --docs docs.tsv --lexicon deep.toml",
@@ -48,6 +48,11 @@ def files(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_hostile_inputs_are_user_errors(words, capsys):
     assert run(words.split()) in (2, 3)
+    assert "internal error" not in capsys.readouterr().err
+
+
+def test_empty_columns_and_an_empty_first_line_of_a_run_are_no_error(capsys):
+    assert run(["measure", "a.run", "--docs", "docs.tsv", "--json"]) == 0
     assert "internal error" not in capsys.readouterr().err
 
 

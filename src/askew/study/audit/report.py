@@ -268,7 +268,9 @@ def _to_json(value: Any) -> Any:
         return {key: _to_json(getattr(value, name)) for name, key in _keys(value).items()}
     if isinstance(value, Mapping):
         return {key: _to_json(one) for key, one in value.items()}
-    return [_to_json(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_to_json(one) for one in value]
+    return str(value) if isinstance(value, str) else value  # a note is text with values
 
 
 def _from_json(kind: Any, value: Any) -> Any:
