@@ -80,7 +80,7 @@ def _as_ir_measure(name: str) -> Any:
     supported["cutoff"] = ParamInfo(dtype=int, required=False, desc="ranking cutoff")
     supported["docs"] = ParamInfo(dtype=str, default=None, desc="the path of the file or folder of the documents")
     facts = {"NAME": name, "PRETTY_NAME": name, "SHORT_DESC": family.about, "SUPPORTED_PARAMS": supported}
-    return type(name, (_Lean,), {**facts, "__doc__": family.about})()
+    return type(name, (_Lean,), {**facts, "__name__": name, "__doc__": family.about})()
 
 
 # ir_measures passes measures on as a set. Numbering the measures restores their requested order in tables.

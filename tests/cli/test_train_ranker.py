@@ -294,7 +294,7 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     for word in ("original", "cross-encoder", "least leaning", "oracle", "precision"):
         assert word in told
     # Lean is without its sign there, and a distance is called one.
-    assert "|ARaB(tf)@10|" in told and "NFaiRR@10" in told and "|NFaiRR@10|" not in told
+    assert "|ARaB(tf)@10|" in told and "RR@10" in told and "|RR@10|" not in told
     assert max(map(len, told.splitlines())) <= 80
     assert "askew bench" in told and "--method reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
     held = lines("model/held-out.jsonl")

@@ -134,13 +134,28 @@ def test_kinds_give_a_list_of_texts_for_each_ending_whatever_the_company(writer)
 
 
 def test_batches_of_a_gpu_hold_prefixes_of_similar_length(writer):
+    rows, batches = {"a": [1], "b": [1, 2], "": [], "c": [3], "d": [4], "e": [5, 6]}, []
+
     class OnGpu(Generator):
         model = type("Model", (), {"device": torch.device("cuda")})()
 
+        def _tokens(self, text, most):
+            return rows.get(text, [9])
+
+        def _write(self, prefixes, endings, count, seeds, how, stops):
+            batches.append(list(seeds))
+            return [[] for _ in prefixes]
+
+        def _texts(self, tokens):
+            return []
+
     pretended = object.__new__(OnGpu)
-    pretended.__dict__.update(is_seq2seq=False, _network=object())
-    rows = [[1], [1, 2], [], [3], [4], [5, 6]]
-    assert pretended._batches(rows, generate._ROWS_ON_GPU // 2) == [[0, 3], [4, 1], [5]]
+    pretended.__dict__.update(
+        is_seq2seq=False, _network=object(), most_tokens=9, _ends=frozenset(), _breaks=frozenset()
+    )
+    # Two prefixes at a time; each prefix is known by its seed.
+    pretended.sample_kinds_many(list(rows), ["ending"], generate._ROWS_ON_GPU // 2, range(6), HOW)
+    assert batches == [[0, 3], [4, 1], [5]]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

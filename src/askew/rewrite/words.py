@@ -227,7 +227,8 @@ def cased_words(text: str) -> list[str]:
 
 def plain_words(text: str) -> list[str]:
     """The words of a text without case and accents, as ``cased_words`` finds them."""
-    return _WORD.findall(_plain_letters(text.casefold()))
+    # A sign such as "㎩" is letters with capitals only when it is taken apart.
+    return _WORD.findall(_plain_letters(text.casefold()).casefold())
 
 
 def _plain_letters(text: str) -> str:
