@@ -94,7 +94,7 @@ def rows_of(hits: Hits) -> pa.Table:
         pa.ListArray.from_arrays(hits.offsets.astype(np.int32), pa.array(part)) for part in (hits.docs, hits.scores)
     )
     return pa.table(
-        {"query_id": QUERIES, "variant_id": [f"{q}-v" for q in QUERIES]}
+        {"query_id": QUERIES, "variant_id": [f"{q}-v" for q in QUERIES], "method": ["original"] * len(QUERIES)}
         | dict(zip(("doc", "score"), sides, strict=True))
     )
 
