@@ -35,7 +35,8 @@ def find(query, k):
 
 @pytest.fixture(scope="module")
 def report():
-    settings = askew.AuditSettings(methods=["reduce"], method_settings={"equivalence": {"model": "light"}})
+    # With so few documents, only a high rate of false discoveries leaves worst queries.
+    settings = askew.AuditSettings(methods=["reduce"], method_settings={"equivalence": {"model": "light"}}, level=1.0)
     queries = {"q1": "how to become a nurse", "q2": "nurse school", "q3": "ward of a hospital"}
     return askew.audit(find, queries, settings=settings)
 
