@@ -195,7 +195,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
         vectors = encode_pairs([rows.query[i] for i in there], [texts[i] for i in there], "all-MiniLM-L6-v2", "apart")
         sides.append(LabeledRows(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
     train, test = sides
-    logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.encodings)[:, 0]
+    logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.inputs)[:, 0]
     table = recorded("grepbias.py").partition(
         "Table 2: head, apart, title and body, converged, published values in brackets"
     )[2]

@@ -158,7 +158,7 @@ def test_encodings_are_kept_and_do_not_depend_on_company(tiny, tmp_path):
         np.testing.assert_allclose(whole[1], alone[0], atol=1e-5)
         assert len(list(tmp_path.glob(f"{layout}-*.npy"))) == 1
         np.testing.assert_array_equal(encode_pairs(queries, documents, tiny, layout, tmp_path), whole)
-    with pytest.raises(ConfigError, match="be 'joint' or 'apart', found 'beside'"):
+    with pytest.raises(ConfigError, match="joint, apart, found 'beside'"):
         encode_pairs(queries, documents, tiny, "beside")
 
 
