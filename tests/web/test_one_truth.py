@@ -148,7 +148,7 @@ def test_a_link_of_dataset_leads_to_the_same_numbers_on_compare(built):
         asked = parse_qs(urlparse(link).query)
         row = pairs[asked["query_id"][0], asked["to"][0]]
         page = client.get(link).text
-        cells = re.findall(r'<th class="code" scope="row"><code>([^<]+)</code></th>(.*?)</tr>', page)
+        cells = re.findall(r'<th scope="row" class="code"><code>([^<]+)</code></th>(.*?)</tr>', page)
         assert [html.unescape(name) for name, _ in cells] == MEASURES
         for name, rest in cells:
             values = row["measures"][html.unescape(name)]
