@@ -129,8 +129,11 @@ def test_the_plan_has_every_step_after_the_one_it_reads_with_all_rows_accounted_
     nodes = plan_of(store)
     places = {node.name: place for place, node in enumerate(nodes)}
     chain = [node.step for node in nodes if node.step not in ("mentions", "half-mentions")]
-    assert chain == ["neutral", "variants", "kept", "runs", "scores", "pairs", "held-out"]
+    assert chain == ["neutral", "variants", "kept", "runs", "scores", "pairs", "held-out", "placebo"]
     for place, node in enumerate(nodes):
+        if node.step == "placebo":
+            assert places[node.reads] < place
+            continue
         before = places["runs-" + node.reads.partition("-")[2]] if node.step == "held-out" else place - 1
         assert node.reads is None or places[node.reads] == before
     kept = next(node for node in nodes if node.step == "kept")

@@ -182,7 +182,8 @@ def test_the_sign_of_an_explorer_is_that_of_its_build(two):
     scores = next(one for one in store.steps() if one.stage == "evaluate")
     assert "groups='old-young'" in scores.settings["measures"]["ARaB(tc)@5"]
     found = open_sources(two).explorer
-    assert found.signatures["ARaB(tc)@5"] == scores.settings["measures"]["ARaB(tc)@5"]
+    signatures = {one.text: one.signature for one in found.scorer.asked}
+    assert signatures["ARaB(tc)@5"] == scores.settings["measures"]["ARaB(tc)@5"]
     assert found.setting.groups == ("young", "old") and found.setting.signed
     assert found.setting.sign == "ARaB(tc)@5: positive leans toward old, negative toward young; 0 is balanced."
     page = found.search("elderly people", 1)

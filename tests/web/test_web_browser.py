@@ -79,7 +79,7 @@ def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
     page.get_by_label("Run files in TREC format, at most four").set_input_files(sorted(tmp_path.iterdir()))
     page.get_by_role("button", name="Upload and measure").click()
     page.wait_for_url("**/runs?run=upload*")
-    expect(page.get_by_text("p (Holm)")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="p (Holm)")).to_be_visible()
     before = page.locator("main").inner_text()
     page.reload()
     assert page.locator("main").inner_text() == before

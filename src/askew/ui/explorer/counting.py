@@ -188,6 +188,7 @@ class ListScorer:
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
 LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10")
+LEANING_OF_SEVERAL = ("AWRF@10", "LexiconShare@10")
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,8 @@ def counting_of(
             effective = _texts(given.get("effectiveness", given.get("measure")))
             decided = Sides(effective, _texts(given.get("bias")), float(given.get("tolerance", 0.0)))
     if not chosen:
-        chosen = [*WITH_JUDGEMENTS, *comparable(LEANING, counted)]
+        several = counted is not None and len(counted.names) > 2
+        chosen = [*WITH_JUDGEMENTS, *comparable(LEANING_OF_SEVERAL if several else LEANING, counted)]
     catalogue = Catalogue(groups=counted)
     asked = catalogue.complete(chosen)
     directions = {one.text: one.direction for one in asked}
