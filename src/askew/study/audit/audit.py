@@ -77,7 +77,7 @@ def audit(
     - ``docs``: the texts of documents that the engine returns without a text.
     - ``qrels``: judgements, which are optional.
     - ``baseline``: the file audit.json of an earlier audit to compare with.
-    - ``fail_if``: one condition or several. ``"ARaB(tf)@10 > 0.2"`` and ``"NFaiRR@10 < 0.8"`` compare the mean with a
+    - ``fail_if``: one condition or several. ``"ARaB(tf)@10 > 0.2"`` and ``"nDCG@10 < 0.4"`` compare the mean with a
       number; for a measure whose best value is zero, the absolute mean is compared. ``"ARaB(tf)@10 > +10%"`` and
       ``"nDCG@10 < -5%"`` compare the mean with the mean of the baseline. ``"ARaB(tf)@10 worse"`` holds if the measure
       is significantly worse than in the baseline. The attribute ``failures`` of the report lists the conditions that
