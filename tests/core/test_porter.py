@@ -7,6 +7,7 @@ import pytest
 
 import askew
 from askew.core.text import stem, word
+from askew.search.bm25.analyze import STOP_WORDS, Analyzer
 
 DEMO = Path(askew.__file__).parent / "shipped" / "demo" / "docs.tsv"
 EXAMPLES = """
@@ -41,3 +42,9 @@ def test_the_stems_of_all_words_of_the_demo_are_those_that_an_implementation_let
     assert len(words) == 5807
     digest = hashlib.sha256(" ".join(map(stem, words)).encode()).hexdigest()
     assert digest == "ac4279350f677129a9873c661fdef780f34240855f7fa8bf6228c44a27c9d508"
+
+
+def test_the_analyzer_drops_stop_words_and_keeps_the_order():
+    words = ["nurses", "the", "caring", "of", "nurse", "naïveté"]
+    assert Analyzer().to_terms(words) == ["nurs", None, "care", None, "nurs", stem("naïveté")]
+    assert Analyzer("plain").to_terms(words) == [None if word in STOP_WORDS else word for word in words]

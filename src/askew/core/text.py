@@ -22,18 +22,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
+from askew.core import porter
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
 
-
-@lru_cache(maxsize=1 << 16)
-def stem(word: str) -> str:
-    """Porter's stem of a lower-cased word. Recent results are cached, because words recur."""
-    from askew.core import porter
-
-    return porter.stem(word)
-
-
+# Porter's stem of a lower-cased word. Recent results are cached, because words recur.
+stem = lru_cache(maxsize=1 << 16)(porter.stem)
 Tokenizer = Callable[[str], list[str]]
 
 _TAGS = re.compile(r"<[^>]*>")

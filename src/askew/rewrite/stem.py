@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib import import_module, metadata
 from operator import itemgetter
 from typing import Any
 
 from askew.core.errors import MissingExtra
 from askew.core.files import DATA
+from askew.core.porter import (
+    VOWELS,
+    ends_in_double,
+    ends_in_short_syllable,
+    has_vowel,
+    mark_consonant_y,
+    region_after,
+    rules,
+)
 from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import stem as porter_stem
 from askew.core.text import word
@@ -37,66 +45,6 @@ def s_stem(word: str) -> str:
 
 
 # Porter2, the English stemmer of Snowball, from its published rules as they were from 2006 to 2024.
-
-VOWELS = frozenset("aeiouy")
-_CONSONANT_Y = re.compile("(^|[aeiouy])y")
-_REGION = re.compile("[^aeiouy]*[aeiouy]+[^aeiouy]")
-_SHORT_SYLLABLE = re.compile("[^aeiouy][aeiouy][^aeiouywxY]$")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Endings with their replacements. For each word only its longest ending is considered."""
-
-    endings: Mapping[str, str]
-    longest: int
-
-    def find(self, word: str) -> str | None:
-        """The longest ending that the word has."""
-        for length in range(min(self.longest, len(word)), 0, -1):
-            if word[-length:] in self.endings:
-                return word[-length:]
-        return None
-
-    def apply(self, word: str, region: int = 0) -> str:
-        """The word with its longest ending replaced, if the ending starts in the region."""
-        ending = self.find(word)
-        if ending is None or len(word) - len(ending) < region:
-            return word
-        return word[: len(word) - len(ending)] + self.endings[ending]
-
-
-def rules(table: Mapping[str, str] | None = None, drop: str = "") -> Rules:
-    """Rules from a table of endings and replacements, and from ``drop``, the endings to remove, separated by blanks."""
-    endings = {**(table or {}), **dict.fromkeys(drop.split(), "")}
-    return Rules(endings, max(map(len, endings)))
-
-
-def mark_consonant_y(word: str) -> str:
-    """Write ``Y`` for every y that is a consonant."""
-    return _CONSONANT_Y.sub(r"\1Y", word)
-
-
-def region_after(word: str, start: int = 0) -> int:
-    """The start of the region after the first consonant that follows a vowel, or else the length of the word."""
-    match = _REGION.match(word, start)
-    return match.end() if match else len(word)
-
-
-def has_vowel(word: str) -> bool:
-    """Whether the word has a vowel. ``Y`` does not count as a vowel."""
-    return not VOWELS.isdisjoint(word)
-
-
-def ends_in_short_syllable(word: str) -> bool:
-    """Whether the word ends in consonant, vowel, consonant, and the last is not w, x or y: -hop, not -snow."""
-    return _SHORT_SYLLABLE.search(word) is not None
-
-
-def ends_in_double(word: str) -> bool:
-    """Whether the word ends in the same consonant twice."""
-    return len(word) > 1 and word[-1].lower() == word[-2].lower() and word[-1] not in VOWELS
-
 
 _PORTER2 = _TABLES["porter2"]
 _WHOLE_WORDS: dict[str, str] = {**_PORTER2["words"], **{word: word for word in _PORTER2["unchanged"].split()}}

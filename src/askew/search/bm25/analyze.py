@@ -16,7 +16,7 @@ import pyarrow as pa
 from askew.core.compiled import compiled
 from askew.core.errors import UnknownName
 from askew.core.plugins import load, names
-from askew.core.porter import stems
+from askew.core.porter import stem
 from askew.search.bm25.wordbreak import WordTable, read_tokens
 
 # Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
@@ -135,7 +135,7 @@ def _keep_terms(terms: Any, ids: Any, counts: Any) -> Any:
 
 
 def _english(words: Sequence[str]) -> Sequence[str | None]:
-    return [None if word in STOP_WORDS else term for word, term in zip(words, stems(words), strict=True)]
+    return [None if word in STOP_WORDS else stem(word) for word in words]
 
 
 def _plain(words: Sequence[str]) -> Sequence[str | None]:
