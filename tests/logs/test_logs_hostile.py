@@ -122,22 +122,6 @@ def test_blocks_of_very_short_lines_are_made_smaller(tmp_path):
     assert sum(log.parse(block, new_key()).table.num_rows for block in blocks) == 10
 
 
-def test_a_part_that_grew_too_large_is_cut_into_smaller_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr("askew.logs.reading._PART_BYTES", 10_000)
-    users = np.random.default_rng(0).integers(0, 2**63, 500).astype(np.uint64)
-    with Parts(1, tmp_path, in_memory=0) as parts:
-        for start in range(0, 20_000, 1000):
-            user = np.random.default_rng(start).choice(users, 1000)
-            parts.add(parts.split(pa.table({"user": user, "line": np.arange(start, start + 1000)})))
-        seen = [parts.take(number) for number in parts.numbers()]
-    assert len(seen) > 10
-    assert max(table.nbytes for table in seen) < 60_000
-    assert sorted(pa.concat_tables(seen)["line"].to_pylist()) == list(range(20_000))
-    owners = [set(table["user"].to_pylist()) for table in seen]
-    assert sum(map(len, owners)) == len(set().union(*owners))
-    assert all(table["line"].to_pylist() == sorted(table["line"].to_pylist()) for table in seen)
-
-
 def test_one_user_with_everything_stays_in_one_part(tmp_path, monkeypatch):
     monkeypatch.setattr("askew.logs.reading._PART_BYTES", 1000)
     with Parts(1, tmp_path, in_memory=0) as parts:

@@ -99,8 +99,7 @@ class LogRows:
 class LogFormat(Protocol):
     """One format of query logs: ``name`` is the value for format=, ``endings`` are those of its files in a folder.
 
-    The first line of its docstring says what it reads. A format may have a method ``expected_bytes(path, columns)``: it
-    estimates how much memory the rows of a file take, if the size of the file does not show it.
+    The first line of its docstring says what it reads.
     """
 
     name: str

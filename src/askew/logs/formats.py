@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -14,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import json as paj
 
 from askew.core.errors import DataError, place
 from askew.core.protocols import LogBatch, LogFile, LogRows, Rejected
@@ -23,12 +21,12 @@ from askew.logs.tables import refuse_columns, to_batch, wanted_columns
 
 # The TripClick log (Rekabsaz et al. 2021): JSON Lines, a record for each click.
 
-_TRIPCLICK_SCHEMA = pa.schema(
+_TRIPCLICK = pa.schema(
     [
-        ("DateCreated", pa.string()), ("SessionId", pa.string()), ("Keywords", pa.string()),
-        ("DocumentId", pa.int64()), ("Documents", pa.list_(pa.int64())),
+        *((name, pa.string()) for name in ("DateCreated", "SessionId", "Keywords", "DocumentId")),
+        ("Documents", pa.list_(pa.string())),
     ]
-)  # fmt: skip
+)
 _COLUMNS = frozenset({"session", "time", "query", "click_doc", "click_rank", "results"})
 _NOT_JSON = "not a JSON record"
 
@@ -45,41 +43,21 @@ class TripClickFormat:
 
 
 def _parse_tripclick(where: str, block: tuple[int, bytes], key: Any) -> LogBatch:
-    """The records of some lines: parsed at once, or line by line if the columnar reader fails on the block."""
+    """The records of some lines."""
     first, text = block
     rejected = Rejected()
-    table = _fast(text)
-    numbers = list(range(first, first + (table.num_rows if table is not None else 0)))
-    if table is None:
-        lines = [(number, line) for number, line in enumerate(text.split(b"\n"), start=first) if line.strip()]
-        records = [(number, _record(line)) for number, line in lines]
-        for number, record in records:
-            if record is None:
-                rejected.add(_NOT_JSON, 1, [place(where, number)])
-        numbers = [number for number, record in records if record is not None]
-        rows = [record for _, record in records if record is not None]
-        table = pa.Table.from_pylist(rows, schema=_TEXT_SCHEMA)
+    numbers, records = [], []
+    for number, line in enumerate(text.split(b"\n"), start=first):
+        record = _record(line) if line.strip() else None
+        if record is not None:
+            numbers.append(number)
+            records.append(record)
+        elif line.strip():
+            rejected.add(_NOT_JSON, 1, [place(where, number)])
+    table = pa.Table.from_pylist(records, schema=_TRIPCLICK)
     batch = to_batch(_roles(table, np.array(numbers, np.int64)), key, where, "line")
     rejected.merge(batch.rejected)
     return LogBatch(batch.table, batch.rows + rejected.counts[_NOT_JSON], rejected)
-
-
-_TEXT_SCHEMA = pa.schema(
-    [(f.name, pa.list_(pa.string()) if f.name == "Documents" else pa.string()) for f in _TRIPCLICK_SCHEMA]
-)
-
-
-def _fast(text: bytes) -> pa.Table | None:
-    """Parse all records of a block at once; None if a record does not fit the schema or a line is blank."""
-    if b"\n\n" in text or b"\0" in text or not text.strip():
-        return None
-    options = paj.ParseOptions(explicit_schema=_TRIPCLICK_SCHEMA, unexpected_field_behavior="ignore")
-    try:
-        table = paj.read_json(io.BytesIO(text), paj.ReadOptions(use_threads=False, block_size=len(text) + 1), options)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    lines = text.count(b"\n") + (not text.endswith(b"\n"))
-    return table if table.num_rows == lines else None
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -90,7 +68,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     if not isinstance(record, dict) or not isinstance(record.get("Documents", []), list | None):
         return None
     row: dict[str, Any] = {
-        name: None if record.get(name) is None else _plain(record[name]) for name in _TRIPCLICK_SCHEMA.names
+        name: None if record.get(name) is None else _plain(record[name]) for name in _TRIPCLICK.names
     }
     return {**row, "Documents": [_plain(document) for document in record.get("Documents") or []]}
 
@@ -102,7 +80,7 @@ def _plain(value: object) -> str:
 
 def _roles(table: pa.Table, lines: Any) -> pa.Table:
     stamp = pc.extract_regex(table["DateCreated"].fill_null(""), r"^/Date\((?P<ms>[0-9]{1,15})(?:[+-][0-9]{4})?\)/$")
-    clicked = table["DocumentId"].cast(pa.string())
+    clicked = table["DocumentId"]
     # A record without a click has the DocumentId 0 or null.
     has_click = pc.and_(pc.is_valid(clicked), pc.not_equal(clicked.fill_null("0"), "0"))
     return pa.table(
@@ -111,7 +89,7 @@ def _roles(table: pa.Table, lines: Any) -> pa.Table:
             "time": pc.cast(pc.struct_field(stamp, "ms"), pa.int64()).cast(pa.timestamp("ms")),
             "query": table["Keywords"],
             "click_doc": pc.if_else(has_click, clicked, None),
-            "results": table["Documents"].cast(pa.list_(pa.string())),
+            "results": table["Documents"],
             "line": pa.array(lines),
         }
     )
@@ -219,7 +197,6 @@ def _row(session: Element, query: Element, number: int) -> dict[str, Any]:
 
 # Rows with lists of results are large: a few of them fill a block.
 _ROWS = 1 << 15
-_SAMPLE = 2000
 
 
 class ParquetFormat:
@@ -241,15 +218,6 @@ class ParquetFormat:
                 return to_batch(pa.table(named), key, where)
 
         return LogRows(frozenset(roles), _parquet_blocks(opened, roles, where), parse)
-
-    def expected_bytes(self, path: Path, columns: Mapping[str, str] | None = None) -> int:
-        """The approximate size of the decompressed columns in bytes, extrapolated from the first rows."""
-        opened, roles = _open_parquet(path, columns)
-        with readable(f"log {path}: its first rows are damaged"):
-            first = next(opened.iter_batches(_SAMPLE, columns=sorted(set(roles.values()))), None)
-        if first is None or not first.num_rows:
-            return 0
-        return int(first.nbytes * opened.metadata.num_rows // first.num_rows)
 
 
 def _open_parquet(path: Path, columns: Mapping[str, str] | None) -> tuple[pq.ParquetFile, dict[str, str]]:

@@ -29,8 +29,8 @@ from askew.logs.tables import new_key, to_batch, wanted_columns
 # The sources of a log's rows: files of a registered format, or a table in memory.
 
 MEMORY = "in memory"
-# Assumed expansion of compressed text. It only determines the number of parts.
-_UNPACKED = 6
+# The assumed expansion of compressed files. It only determines the number of parts.
+_UNPACKED = 12
 _BLOCK = 1 << 24
 _ROWS = 1 << 15
 
@@ -90,9 +90,8 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
 def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None = None) -> LogSource:
     """The source for one file of a format."""
     size = path.stat().st_size
-    estimate = getattr(form, "expected_bytes", None)
-    packed = _UNPACKED if path.name.lower().endswith(".gz") else 1
-    expected = size * packed if estimate is None else estimate(path, columns)
+    packed = path.name.lower().endswith((".gz", ".parquet"))
+    expected = size * _UNPACKED if packed else size
     return LogSource(str(path), size, expected, lambda meter: form.read(SourceFile(path, meter), columns))
 
 
@@ -116,10 +115,7 @@ def _in_memory(log: Any) -> pa.Table:
 _PART_BYTES = 48 << 20
 _MOST_PARTS = 512
 _IN_MEMORY = 192 << 20
-_TOO_LARGE = 4
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-# Parts that are too large are split again with another multiplier, because the first one put their users together.
-_MIX_AGAIN = np.uint64(0xC2B2AE3D27D4EB4F)
 _TOP = np.uint64(40)
 
 
@@ -145,7 +141,7 @@ class Parts:
 
     def split(self, table: pa.Table) -> list[tuple[int, pa.Table]]:
         """Split a table into parts by user. Nothing is stored, so several threads can call this at once."""
-        return _by_user(table, self.count, _MIX) if table.num_rows else []
+        return _by_user(table, self.count) if table.num_rows else []
 
     def add(self, split: list[tuple[int, pa.Table]]) -> None:
         """Store the tables that ``split`` returned."""
@@ -156,28 +152,11 @@ class Parts:
                 self._files[number] = file, pa.ipc.new_stream(file, table.schema)
             self._files[number][1].write_table(table)
 
-    def numbers(self) -> Iterator[int]:
+    def numbers(self) -> list[int]:
         """The numbers of the parts that have rows."""
-        for number in sorted(self._files):
-            yield from self._cut(number)
-
-    def _cut(self, number: int) -> list[int]:
-        """Split a part that is far larger than expected, as for a compressed log, and return the new part numbers."""
-        file, writer = self._files[number]
-        writer.close()
-        size = file.tell()
-        if size <= _TOO_LARGE * _PART_BYTES:
-            return [number]
-        first, count = max(self._files) + 1, min(_MOST_PARTS, -(-size // _PART_BYTES))
-        file.seek(0)
-        for batch in pa.ipc.open_stream(file):
-            smaller = _by_user(pa.Table.from_batches([batch]), count, _MIX_AGAIN)
-            self.add([(first + place, table) for place, table in smaller])
-        self._files.pop(number)[0].close()
-        written = sorted(part for part in self._files if part >= first)
-        for part in written:
-            self._files[part][1].close()
-        return written
+        for _, writer in self._files.values():
+            writer.close()
+        return sorted(self._files)
 
     def take(self, number: int) -> pa.Table:
         """All rows of a part. Each part can be taken once, because its memory is released."""
@@ -188,11 +167,11 @@ class Parts:
         return rows.combine_chunks()
 
 
-def _by_user(table: pa.Table, count: int, mix: Any) -> list[tuple[int, pa.Table]]:
+def _by_user(table: pa.Table, count: int) -> list[tuple[int, pa.Table]]:
     """Split a table into parts. All rows of a user are in the same part."""
     if count == 1:
         return [(0, table)]
-    part = ((table["user"].combine_chunks().to_numpy() * mix >> _TOP) % np.uint64(count)).astype(np.uint16)
+    part = ((table["user"].combine_chunks().to_numpy() * _MIX >> _TOP) % np.uint64(count)).astype(np.uint16)
     order = np.argsort(part, kind="stable")
     numbers, starts = np.unique(part[order], return_index=True)
     rows = table.take(pa.array(order))

@@ -659,7 +659,55 @@ def train_adapter(
         zero_shot_cosine(cosine, grepbias.relevant, grepbias.query_id, grepbias.category, grepbias.categories),
         name=f"cosine, {job.text_name}, untrained",
     )
-    return finished(out, _card(grepbias, job, identity, chosen, command, protocol, alphas, untrained))
+    groups = group_rows(grepbias.categories, grepbias.category, grepbias.query_id, grepbias.relevant, grepbias.gender)
+    result = replace(protocol, name=f"{job.method}, {job.text_name}")
+    summary = summarize(result.logits, groups, result.inside)
+    opened = {
+        "head": "Open the model with `askew.models.relevance.read_head(FOLDER)`.",
+        "lora": "The model is a sentence encoder: use it as `--ranker dense` with the setting `model=FOLDER`.",
+        "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
+    }
+    card = Card(
+        title=f"A relevance model trained to prefer neither gender (method {job.method})",
+        about=f"The model was trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
+        f"{opened[job.method]}",
+        command=command,
+        base=identity["weights"],
+        data=(
+            GREPBIASIR,
+            *grepbias.files,
+            {"rows": len(grepbias), "queries": len(groups.query_category), **grepbias.notes},
+        ),
+        seed=job.seed,
+        settings=identity,
+        device=chosen,
+        measured={
+            "summary": asdict(summary),
+            "untrained cosine": asdict(summarize(untrained.logits, groups, untrained.inside)),
+            "trained - untrained cosine": asdict(difference(untrained, result, groups)),
+            "alphas": dict(zip(KINDS, alphas, strict=True)),
+            "chosen": protocol.chosen,
+        },
+        tables=(
+            summary_table([untrained, result], groups),
+            difference_table("trained - untrained cosine", [(untrained, result)], groups),
+            accuracy_table("5" if any(alphas) else "2", result, groups, untrained),
+            fractions_table(result, groups, untrained),
+        ),
+        limits=(
+            "The tables show models that were trained on one category of GrepBiasIR and tested on the other "
+            "categories. The model in this folder was trained on all categories, so no query of GrepBiasIR is left to "
+            "test it on.",
+            f"The row 'cosine, {job.text_name}, untrained' shows the encoder before any training. In this row, a "
+            "document counts as relevant if its cosine with the query is above a threshold that was chosen on the "
+            "training category. Only an improvement over this row is an effect of the training.",
+            *((_FOLDS_LIMIT,) if job.method == "head" and job.penalty else ()),
+            f"{len(groups.query_category)} queries are few: differences of a few hundredths of |M-F| may be due to "
+            "chance.",
+        ),
+        extra={"identity": dict(identity)},
+    )
+    return finished(out, card)
 
 
 def _encoded(data: GrepBias, job: AdapterJob, work: Path, device: str) -> LabeledRows:
@@ -713,53 +761,3 @@ _FOLDS_LIMIT = (
     "fold, so the choice of the alphas depends indirectly on the held-out fold. In all other cells, no setting was "
     "chosen with data of the test category."
 )
-
-
-def _card(
-    data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: MethodLogits,
-    alphas: tuple[float, ...], untrained: MethodLogits,
-) -> Card:  # fmt: skip
-    groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
-    result = replace(protocol, name=f"{job.method}, {job.text_name}")
-    summary = summarize(result.logits, groups, result.inside)
-    opened = {
-        "head": "Open the model with `askew.models.relevance.read_head(FOLDER)`.",
-        "lora": "The model is a sentence encoder: use it as `--ranker dense` with the setting `model=FOLDER`.",
-        "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
-    }
-    return Card(
-        title=f"A relevance model trained to prefer neither gender (method {job.method})",
-        about=f"The model was trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
-        f"{opened[job.method]}",
-        command=command,
-        base=identity["weights"],
-        data=(GREPBIASIR, *data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
-        seed=job.seed,
-        settings=identity,
-        device=device,
-        measured={
-            "summary": asdict(summary),
-            "untrained cosine": asdict(summarize(untrained.logits, groups, untrained.inside)),
-            "trained - untrained cosine": asdict(difference(untrained, result, groups)),
-            "alphas": dict(zip(KINDS, alphas, strict=True)),
-            "chosen": protocol.chosen,
-        },
-        tables=(
-            summary_table([untrained, result], groups),
-            difference_table("trained - untrained cosine", [(untrained, result)], groups),
-            accuracy_table("5" if any(alphas) else "2", result, groups, untrained),
-            fractions_table(result, groups, untrained),
-        ),
-        limits=(
-            "The tables show models that were trained on one category of GrepBiasIR and tested on the other "
-            "categories. The model in this folder was trained on all categories, so no query of GrepBiasIR is left to "
-            "test it on.",
-            f"The row 'cosine, {job.text_name}, untrained' shows the encoder before any training. In this row, a "
-            "document counts as relevant if its cosine with the query is above a threshold that was chosen on the "
-            "training category. Only an improvement over this row is an effect of the training.",
-            *((_FOLDS_LIMIT,) if job.method == "head" and job.penalty else ()),
-            f"{len(groups.query_category)} queries are few: differences of a few hundredths of |M-F| may be due to "
-            "chance.",
-        ),
-        extra={"identity": dict(identity)},
-    )

@@ -303,7 +303,35 @@ def train_classifier(
     calibration = write_calibration(out, logits, texts.labels)
     measured = {"cross_validation": asdict(scores), "ece_without_temperature": asdict(raw.ece), **calibration}
     name = Path(data).name if isinstance(data, str | Path) else "in memory"
-    return finished(out, _card(name, texts, job, identity, chosen, command, measured, scores, notes))
+    counts = np.bincount(texts.labels, minlength=len(texts.classes)).tolist()
+    rows = {
+        "file": name, "sha256": identity["data"], "queries": len(texts),
+        **dict(zip(texts.classes, counts, strict=True)), "texts labeled with several classes": contradictions(texts),
+        **{f"left out: {why}": n for why, n in notes.items()},
+    }  # fmt: skip
+    by_name = known_words(replace(job, words=False), texts.classes)
+    card = Card(
+        title="A classifier of the group that a query is about",
+        about="An encoder that classifies queries; all its weights were fine-tuned. Use it with "
+        "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
+        command=command,
+        base=identity["weights"],
+        data=(rows, {"lexicon words added as training examples": len(known_words(job, texts.classes))}),
+        seed=job.pace.seed,
+        settings=job.all_facts(),
+        device=chosen,
+        measured=measured,
+        tables=(scores_table(scores, job.folds),),
+        limits=(
+            "Each label is the judgement of one annotator about a short text. Annotators disagree with each other, and "
+            "the model will disagree with some of the annotators.",
+            *((_NAMES_LIMIT,) if by_name else ()),
+            "The temperature of the model was fitted on the held-out logits of the cross-validation. In the "
+            "table of the cross-validation, the temperature for each fold was fitted on the other folds.",
+        ),
+        extra={"identity": dict(identity)},
+    )
+    return finished(out, card)
 
 
 def read_labeled_queries(
@@ -348,40 +376,6 @@ def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
         temperature = fit_temperature(logits[fold != k], labels[fold != k])
         found[fold == k] = softmax(logits[fold == k], temperature)
     return found
-
-
-def _card(
-    source: str, data: LabeledTexts, job: ClassifierSettings, identity: Mapping[str, Any], device: str, command: str,
-    measured: Mapping[str, Any], scores: ClassifierScores, notes: Mapping[str, int],
-) -> Card:  # fmt: skip
-    counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
-    rows = {
-        "file": source, "sha256": identity["data"], "queries": len(data),
-        **dict(zip(data.classes, counts, strict=True)), "texts labeled with several classes": contradictions(data),
-        **{f"left out: {why}": n for why, n in notes.items()},
-    }  # fmt: skip
-    by_name = known_words(replace(job, words=False), data.classes)
-    return Card(
-        title="A classifier of the group that a query is about",
-        about="An encoder that classifies queries; all its weights were fine-tuned. Use it with "
-        "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
-        command=command,
-        base=identity["weights"],
-        data=(rows, {"lexicon words added as training examples": len(known_words(job, data.classes))}),
-        seed=job.pace.seed,
-        settings=job.all_facts(),
-        device=device,
-        measured=measured,
-        tables=(scores_table(scores, job.folds),),
-        limits=(
-            "Each label is the judgement of one annotator about a short text. Annotators disagree with each other, and "
-            "the model will disagree with some of the annotators.",
-            *((_NAMES_LIMIT,) if by_name else ()),
-            "The temperature of the model was fitted on the held-out logits of the cross-validation. In the "
-            "table of the cross-validation, the temperature for each fold was fitted on the other folds.",
-        ),
-        extra={"identity": dict(identity)},
-    )
 
 
 def scores_table(scores: ClassifierScores, folds: int) -> CardTable:

@@ -231,7 +231,34 @@ def train_generator(
         "test": _measure(made, prompts, test_read, wanted, before, given),
     }  # fmt: skip
     made.save(out)
-    card = _card(given, identity, made, command, measured, collection, domain)
+    rows = tuple(
+        (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
+        for name, one in measured["test"].items()
+    )
+    title = SEEN if given.split == "none" else HELD_OUT
+    # The options of ``askew reformulate`` that write queries with the model and its settings.
+    options = {"model": made.settings.model, "adapter": "FOLDER"}
+    if made.kind != "causal":
+        prefix = given.prefix.replace(DOMAIN, domain)
+        options = {"model": "FOLDER", "prefix": prefix, "context": "true" if given.context else ""}
+    parts = [part for name, value in options.items() if value for part in ("--set", f"docquery.{name}={value}")]
+    use = shlex.join(["--method", "docquery", *parts]) if given.direction == "passage-query" else ""
+    card = Card(
+        title=f"A generator of {'queries' if given.direction == 'passage-query' else 'passages'} ({made.kind})",
+        about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "
+        "RePair.",
+        command=command, base=made.settings.model, seed=given.pace.seed, device=made.device,
+        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
+        settings={**given.of_pairs(), **asdict(given.text), **asdict(given.pace), "fields": list(given.fields)},
+        measured=measured,
+        tables=(
+            CardTable(title, ("measure", "mean over queries [95% interval]", "queries"), rows),
+            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
+                (use or "this model cannot reformulate queries, because it writes passages",),)),
+        ),
+        limits=("The model invents facts and repeats the lean of its training data. Filter and measure its texts.",),
+        extra={"identity": dict(identity), "use": use},
+    )  # fmt: skip
     return _usable_here(finished(out, card, left_out_notes(left_out)), given)
 
 
@@ -295,37 +322,3 @@ def by_question(values: Floats, asked: Sequence[str]) -> Floats:
     """The mean of the values of each query. Queries with the same words count as one."""
     _, group = np.unique(np.array([question(text) for text in asked], np.str_), return_inverse=True)
     return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
-
-
-def _card(
-    job: GeneratorSettings, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
-    collection: Collection, domain: str,
-) -> Card:  # fmt: skip
-    rows = tuple(
-        (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
-        for name, one in measured["test"].items()
-    )
-    title = SEEN if job.split == "none" else HELD_OUT
-    # The options of ``askew reformulate`` that write queries with the model and its settings.
-    options = {"model": made.settings.model, "adapter": "FOLDER"}
-    if made.kind != "causal":
-        prefix = job.prefix.replace(DOMAIN, domain)
-        options = {"model": "FOLDER", "prefix": prefix, "context": "true" if job.context else ""}
-    parts = [part for name, value in options.items() if value for part in ("--set", f"docquery.{name}={value}")]
-    use = shlex.join(["--method", "docquery", *parts]) if job.direction == "passage-query" else ""
-    return Card(
-        title=f"A generator of {'queries' if job.direction == 'passage-query' else 'passages'} ({made.kind})",
-        about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "
-        "RePair.",
-        command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
-        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
-        settings={**job.of_pairs(), **asdict(job.text), **asdict(job.pace), "fields": list(job.fields)},
-        measured=measured,
-        tables=(
-            CardTable(title, ("measure", "mean over queries [95% interval]", "queries"), rows),
-            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
-                (use or "this model cannot reformulate queries, because it writes passages",),)),
-        ),
-        limits=("The model invents facts and repeats the lean of its training data. Filter and measure its texts.",),
-        extra={"identity": dict(identity), "use": use},
-    )  # fmt: skip

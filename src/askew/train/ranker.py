@@ -116,7 +116,26 @@ def train_ranker(
     encoder = fit(made.texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
     encoder.save(out)
     write_held_out(out, list(held), list(held.values()))
-    return finished(out, _card(measured, given, identity, encoder.device, command, data), made.notes)
+    sources = (data.run, data.docs, data.queries, data.qrels)
+    files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
+    rows = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
+    counts = {"queries": measured["queries"], "pairs": measured["pairs"], "held out": measured["held_out"]}
+    count, leaning = given.sampling.count, given.sampling.leaning
+    card = Card(
+        title="A cross-encoder that ranks documents",
+        about=f"The model was trained on the documents of a run. Each query has {count} negatives (documents that the "
+        f"model learns to rank low). Up to {leaning} of them are the documents with the highest lean. "
+        "Use the model with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
+        command=command, base=str(identity["weights"]), data=(*rows, counts), seed=given.pace.seed,
+        settings={**asdict(given.settings), **asdict(given.pace)}, device=encoder.device, measured=measured,
+        limits=(
+            "Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",
+            "To measure the effect of the model, take queries that the model was not trained on. Rerank a run of these "
+            "queries with `askew rerank`, and compare the two runs with `askew compare`.",
+        ),
+        extra={"identity": identity},
+    )  # fmt: skip
+    return finished(out, card, made.notes)
 
 
 def _part(text: str) -> str:
@@ -161,28 +180,3 @@ def _texts(
         [words[one] for one in lists.query_ids.to_pylist()], documents.take(pa.array(used)).to_pylist(), lean, group
     )
     return texts, replace(examples, right=right)
-
-
-def _card(
-    measured: Mapping[str, Any], job: RankerJob, identity: Mapping[str, object], device: str, command: str,
-    data: RankerData,
-) -> Card:  # fmt: skip
-    sources = (data.run, data.docs, data.queries, data.qrels)
-    files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
-    rows = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
-    counts = {"queries": measured["queries"], "pairs": measured["pairs"], "held out": measured["held_out"]}
-    count, leaning = job.sampling.count, job.sampling.leaning
-    return Card(
-        title="A cross-encoder that ranks documents",
-        about=f"The model was trained on the documents of a run. Each query has {count} negatives (documents that the "
-        f"model learns to rank low). Up to {leaning} of them are the documents with the highest lean. "
-        "Use the model with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
-        command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
-        settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
-        limits=(
-            "Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",
-            "To measure the effect of the model, take queries that the model was not trained on. Rerank a run of these "
-            "queries with `askew rerank`, and compare the two runs with `askew compare`.",
-        ),
-        extra={"identity": identity},
-    )  # fmt: skip

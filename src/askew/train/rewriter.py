@@ -158,7 +158,33 @@ def train_rewriter(
         lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
         lines.writerow(("query_id", "original", "wanted", "written"))
         lines.writerows(test.select(PAIR_COLUMNS).with_columns(written=pl.Series(written, dtype=pl.String)).iter_rows())
-    return finished(out, _card(source, given, identity, taught, command, measured), left_out_notes(left_out))
+    facts = {"pairs": source.name, "hash": identity["pairs"], "box": given.box, **measured["pairs"]}
+    _, rows = read_published("repair2023")
+    published = CardTable(
+        "For comparison: values from Table 6 of the RePair paper (the models of the paper were tested on other data)",
+        ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
+        tuple((row["data"], row["model"], *(float(row[name]) for name in ("rougeL", "bleu", "f1"))) for row in rows),
+    )
+    card = Card(
+        title=f"A query rewriter ({given.kind})",
+        about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
+        "reformulation that retrieved better results.",
+        command=command, base=given.text.model, data=(facts,), seed=given.pace.seed, device=taught.model.device,
+        settings={**given.own(), **asdict(given.pace), "beams": given.beams, "shares": SHARES},
+        measured=measured, tables=(measured_table(measured["test"]), published),
+        limits=(
+            "The measures show how similar the rewritten queries are to the target queries. They do not show how "
+            "effective the rewritten queries are. To measure effectiveness, search with the rewritten queries and "
+            "measure the run.",
+            "The values that RePair publishes as 'rouge-1' are in fact ROUGE-L. They are for pairs that RePair calls "
+            "'platinum': the reformulation retrieves better results than the original query. RePair computes 'bleu' "
+            "like our measure 'bleu_sentence' for T5, and like our measure 'bleu_mean' for other models.",
+            "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
+            "other stems for a few words.",
+        ),
+        extra={"identity": dict(identity)},
+    )  # fmt: skip
+    return finished(out, card, left_out_notes(left_out))
 
 
 def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = False) -> tuple[pl.DataFrame, Counter[str]]:
@@ -282,35 +308,3 @@ def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardT
     n = next(iter(rows.values()))[names[0]]["n"]
     cells = tuple((what, *(mean_and_interval(one[name]) for name in names)) for what, one in rows.items())
     return CardTable(f"Held-out queries: n = {n}", ("output", *names), cells)
-
-
-def _card(
-    source: Path, job: RewriterSettings, identity: Mapping[str, Any], taught: Taught, command: str,
-    measured: Mapping[str, Any],
-) -> Card:  # fmt: skip
-    data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
-    _, rows = read_published("repair2023")
-    published = CardTable(
-        "For comparison: values from Table 6 of the RePair paper (the models of the paper were tested on other data)",
-        ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
-        tuple((row["data"], row["model"], *(float(row[name]) for name in ("rougeL", "bleu", "f1"))) for row in rows),
-    )
-    return Card(
-        title=f"A query rewriter ({job.kind})",
-        about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
-        "reformulation that retrieved better results.",
-        command=command, base=job.text.model, data=tuple(data), seed=job.pace.seed, device=taught.model.device,
-        settings={**job.own(), **asdict(job.pace), "beams": job.beams, "shares": SHARES},
-        measured=measured, tables=(measured_table(measured["test"]), published),
-        limits=(
-            "The measures show how similar the rewritten queries are to the target queries. They do not show how "
-            "effective the rewritten queries are. To measure effectiveness, search with the rewritten queries and "
-            "measure the run.",
-            "The values that RePair publishes as 'rouge-1' are in fact ROUGE-L. They are for pairs that RePair calls "
-            "'platinum': the reformulation retrieves better results than the original query. RePair computes 'bleu' "
-            "like our measure 'bleu_sentence' for T5, and like our measure 'bleu_mean' for other models.",
-            "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
-            "other stems for a few words.",
-        ),
-        extra={"identity": dict(identity)},
-    )  # fmt: skip
