@@ -122,9 +122,9 @@ def test_blocks_of_very_short_lines_are_made_smaller(tmp_path):
     assert sum(log.parse(block, new_key()).table.num_rows for block in blocks) == 10
 
 
-def test_one_user_with_everything_stays_in_one_part(tmp_path, monkeypatch):
+def test_one_user_with_everything_stays_in_one_part(monkeypatch):
     monkeypatch.setattr("askew.logs.reading._PART_BYTES", 1000)
-    with Parts(1, tmp_path, in_memory=0) as parts:
+    with Parts(1, in_memory=0) as parts:
         parts.add(parts.split(pa.table({"user": np.full(5000, 7, np.uint64), "line": np.arange(5000)})))
         assert [parts.take(number).num_rows for number in parts.numbers()] == [5000]
 

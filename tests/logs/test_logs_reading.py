@@ -378,7 +378,7 @@ def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monk
     monkeypatch.setattr(reading, "_BLOCK", 20_000)
     monkeypatch.setattr("askew.logs.reading._PART_BYTES", 30_000)
     monkeypatch.setattr("askew.logs.reading._IN_MEMORY", 0)
-    found.append(analyze(any_order, "tsv", min_users=2, threads=3, folder=tmp_path))
+    found.append(analyze(any_order, "tsv", min_users=2, threads=3))
     first, second = found
     assert first.counts | {"out_of_order": 0} == second.counts | {"out_of_order": 0}
     assert second.counts["out_of_order"] > 0

@@ -119,7 +119,7 @@ def logs(
     vocabulary = build_vocabulary(lexicon)
     how = Walk(vocabulary, round(options.gap * 60_000), source, options.review is not None, options.topics != NONE)
     count = _counter(options, chosen, lexicon)
-    totals = read_log(sources, how, count=count, threads=options.threads, folder=options.folder, progress=progress)
+    totals = read_log(sources, how, count=count, threads=options.threads, progress=progress)
     # Hide topics of the log's own column that few users have or that contain a person's name, and count them.
     topics = pl.Series([canonical(topic) for topic in totals.topic_users], dtype=pl.String)
     reasons = privacy.reasons(topics, pl.Series(list(totals.topic_users.values()), dtype=pl.Int64))

@@ -23,7 +23,7 @@ import polars as pl
 from askew.core.errors import DataError, place
 from askew.core.files import parse_toml
 from askew.core.lexicon import Lexicon
-from askew.data.files import reason
+from askew.data.files import read_text
 from askew.logs.definition import LOG_DATA, canonical
 from askew.logs.numbers import spearman
 
@@ -75,13 +75,7 @@ def seeds_of(lexicon: Lexicon) -> list[str]:
 
 def read_review(path: Path) -> list[Decision]:
     """Read a reviewed file: TAB-separated, with a column ``keyphrase`` and a column ``decision``."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"review {path}: expected UTF-8 text; save the file as UTF-8") from None
-    except OSError as error:
-        raise DataError(f"review {path}: the file cannot be read ({reason(error)})") from None
-    rows = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+    rows = list(csv.reader(io.StringIO(read_text(path, "review")), delimiter="\t", quoting=csv.QUOTE_NONE))
     head = rows[0] if rows else []
     if not {"keyphrase", "decision"} <= set(head):
         raise DataError(
@@ -149,11 +143,9 @@ def load_pairs(path: Path | None = None) -> WordPairs:
     """The published pairs for female and male, or those of a TOML file with ``groups`` and ``pairs``."""
     where = path or LOG_DATA / "gender-pairs.toml"
     try:
-        data = parse_toml(where.read_text(encoding="utf-8-sig"))
+        data = parse_toml(read_text(where, "pairs"))
         groups = tuple(map(str, data["groups"]))
         pairs = tuple((str(a), str(b)) for a, b in data["pairs"])
-    except OSError as error:
-        raise DataError(f"pairs {where}: the file cannot be read ({reason(error)})") from None
     except (KeyError, TypeError, ValueError):
         raise DataError(f"pairs {where}: expected groups = ['a', 'b'] and pairs = [['x', 'y'], ...] in TOML") from None
     if len(groups) != 2 or not pairs:

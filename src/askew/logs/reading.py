@@ -125,11 +125,11 @@ class Parts:
     Small parts are in memory, larger ones in temporary files.
     """
 
-    def __init__(self, expected_bytes: int, folder: Path | None = None, in_memory: int | None = None) -> None:
+    def __init__(self, expected_bytes: int, in_memory: int | None = None) -> None:
         self.count = min(_MOST_PARTS, max(1, -(-expected_bytes // _PART_BYTES)))
         room = _IN_MEMORY if in_memory is None else in_memory
         # A size of 0 would mean that nothing is written to a file.
-        self._room, self._folder = max(1, room // self.count), None if folder is None else str(folder)
+        self._room = max(1, room // self.count)
         self._files: dict[int, tuple[Any, Any]] = {}
         self._stack = ExitStack()
 
@@ -147,7 +147,7 @@ class Parts:
         """Store the tables that ``split`` returned."""
         for number, table in split:
             if number not in self._files:
-                spooled = tempfile.SpooledTemporaryFile(self._room, dir=self._folder)  # noqa: SIM115 - the stack closes it
+                spooled = tempfile.SpooledTemporaryFile(self._room)  # noqa: SIM115 - the stack closes it
                 file = self._stack.enter_context(spooled)
                 self._files[number] = file, pa.ipc.new_stream(file, table.schema)
             self._files[number][1].write_table(table)
@@ -188,14 +188,14 @@ _FILE = 1 << 40
 
 def read_log(
     sources: list[LogSource], how: Walk, *, count: CountMentions | None = None, threads: int | None = None,
-    folder: Path | None = None, progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> LogCounts:  # fmt: skip
     """Read all sources as one log. The rows may be in any order."""
     key, meter = new_key(), Meter()
     size = sum(source.size for source in sources)
     workers = threads or machine.threads()
     log = LogCounts()
-    with ThreadPoolExecutor(workers) as pool, Parts(sum(source.expected for source in sources), folder) as parts:
+    with ThreadPoolExecutor(workers) as pool, Parts(sum(source.expected for source in sources)) as parts:
         for number, source in enumerate(sources):
             rows = source.open(meter)
             if log.columns and rows.columns != log.columns:

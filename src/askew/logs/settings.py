@@ -35,7 +35,7 @@ class LogSettings:
     group on a result page may be from an even share and still count as even. A text is in the report only if at least
     ``min_users`` users typed it. A site is in the report only if it occurs in the results of at least ``min_events``
     reformulations by at least ``min_users`` users. ``review`` is a file in which you accept or reject further terms
-    for the lexicon. ``folder`` is the folder for temporary files.
+    for the lexicon.
     """
 
     format: str = "tsv"
@@ -52,7 +52,6 @@ class LogSettings:
     min_events: int = 20
     review: Path | None = None
     threads: int | None = None
-    folder: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.gap < 1e6:
@@ -63,7 +62,7 @@ class LogSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"⟨{name}⟩: expected 1 or more, found {value}")
-        for name in ("vectors", "vocabulary", "pairs", "review", "folder"):
+        for name in ("vectors", "vocabulary", "pairs", "review"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
         if self.review is not None and not self.review.parent.is_dir():

@@ -18,7 +18,7 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.files import parse_toml
-from askew.data.files import reason
+from askew.data.files import read_text, reason
 from askew.logs.definition import LOG_DATA, SEVERAL, canonical
 from askew.logs.effect import frame_of
 from askew.logs.numbers import Estimate, Z, ratio_of, share
@@ -63,10 +63,8 @@ def load_topics(path: Path | None = None) -> SeedWords:
     """Load the shipped topics, or those of a TOML file with a table [topics] of word lists."""
     where = path or LOG_DATA / "topics-en.toml"
     try:
-        data = parse_toml(where.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"topics {where}: the file cannot be read ({reason(error)})") from None
-    except (UnicodeDecodeError, ValueError) as error:
+        data = parse_toml(read_text(where, "topics"))
+    except ValueError as error:
         raise DataError(f"topics {where}: not valid TOML in UTF-8 ({reason(error)})") from None
     topics = data.get("topics")
     good = isinstance(topics, dict) and topics and all(

@@ -647,7 +647,15 @@ def train_adapter(
         return found_before(out, found)
     protocol = _protocol(grepbias, job, out / WORK, identity, chosen, progress)
     if job.method == "head":
-        alphas = _final_head(grepbias, job, out, chosen)
+        rows, how = _encoded(grepbias, job, out / WORK, chosen), replace(job.head, seed=job.seed)
+        alphas = choose_alphas(rows, how, None, job.most_loss) if job.penalty else (0.0,) * len(KINDS)
+        heads = fit_heads(rows, np.array([alphas]), how)
+        facts = {
+            "model": job.model, "layout": job.layout, "with_title": job.with_title,
+            "alphas": dict(zip(KINDS, alphas, strict=True)), "weights": heads.weights[0].tolist(),
+            "bias": float(heads.bias[0]),
+        }  # fmt: skip
+        write_whole(out / FILE, json.dumps(facts) + "\n")
     else:
         tuned, pace = job.trained
         alphas, pace = tuned.alphas, replace(pace, seed=job.seed)
@@ -738,20 +746,6 @@ def _protocol(
     made = remembered(work / "protocol.json", identity, make)
     chosen = tuple(tuple(map(tuple, seed)) for seed in made["chosen"])
     return MethodLogits("head", np.array(made["logits"]), np.array(made["inside"]), chosen)
-
-
-def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
-    rows = _encoded(data, job, out / WORK, device)
-    settings = replace(job.head, seed=job.seed)
-    alphas = choose_alphas(rows, settings, None, job.most_loss) if job.penalty else (0.0,) * len(KINDS)
-    heads = fit_heads(rows, np.array([alphas]), settings)
-    facts = {
-        "model": job.model, "layout": job.layout, "with_title": job.with_title,
-        "alphas": dict(zip(KINDS, alphas, strict=True)), "weights": heads.weights[0].tolist(),
-        "bias": float(heads.bias[0]),
-    }  # fmt: skip
-    write_whole(out / FILE, json.dumps(facts) + "\n")
-    return alphas
 
 
 _FOLDS_LIMIT = (

@@ -177,21 +177,6 @@ def check_settings(settings: GeneratorSettings) -> str:
     return kind
 
 
-def fit_generator(
-    pairs: pl.DataFrame, settings: GeneratorSettings, work: Path, domain: str = "", device: str | None = None,
-    identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
-) -> TextModel:  # fmt: skip
-    """Train on the pairs of the train part."""
-    kind = check_settings(settings)
-    read, written = of_part(pairs, "train")
-    if not read:
-        raise DataError(f"generator: expected pairs in the part 'train', found none among {pairs.height} pairs")
-    about = {"pairs": _fingerprint(pairs), **settings.of_pairs(), "domain": domain, **(identity or {})}
-    prompts = prompts_for(read, kind, settings, domain)
-    text = replace(settings.text, kind=kind)
-    return fit_texts(prompts, written, text, settings.pace, work, device, about, progress)
-
-
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "the query has no text", "the passage has no text"
 HELD_OUT = "Measured on held-out pairs"
@@ -225,7 +210,14 @@ def train_generator(
         )
     prompts = prompts_for(test_read, kind, given, domain)
     before = TextModel.load(given.text, device).losses(prompts, wanted)
-    made = fit_generator(pairs, given, out / WORK, domain, device, identity, progress)
+    read, written = of_part(pairs, "train")
+    if not read:
+        raise DataError(f"generator: expected pairs in the part 'train', found none among {pairs.height} pairs")
+    about = {**given.of_pairs(), **identity}
+    text = replace(given.text, kind=kind)
+    made = fit_texts(
+        prompts_for(read, kind, given, domain), written, text, given.pace, out / WORK, device, about, progress
+    )
     measured = {
         "pairs": {part: len(of_part(pairs, part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
         "test": _measure(made, prompts, test_read, wanted, before, given),

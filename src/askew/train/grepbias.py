@@ -7,7 +7,6 @@ label (``both``, and once ``botrh``). They are kept with the label ``both`` and 
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -451,17 +450,28 @@ def read_grepbias(folder: Path) -> GrepBias:
     rows: list[tuple[str, ...]] = []
     notes: Counter[str] = Counter()
     seen: dict[str, str] = {}
-    for file in files:
-        for where, row in _rows(file):
-            if row[1] in seen:
-                raise DataError(f"{where}: expected each d_id once, found {row[1]!r} also at {seen[row[1]]}")
-            seen[row[1]] = where
-            rows.append((file.stem[len(_START) :], *_checked(where, row, notes)))
     known: dict[str, tuple[str, str]] = {}  # the id of a query connects the versions of a document
-    for category_of, query_id_of, _, _, query, *_ in rows:
-        if known.setdefault(query_id_of, (category_of, query)) != (category_of, query):
-            raise DataError(
-                f"{folder}: expected one query for q_id {query_id_of}, found two: {known[query_id_of]}, {query!r}"
+    for file in files:
+        category_of = file.stem[len(_START) :]
+        for where, row in _rows(file):
+            query_id_of, doc_id_of, relevant_of, query, title, body, gender, stereotype = row
+            if seen.setdefault(doc_id_of, where) != where:
+                raise DataError(f"{where}: expected each d_id once, found {doc_id_of!r} also at {seen[doc_id_of]}")
+            if relevant_of not in ("0", "1"):
+                raise DataError(f"{where}: expected relevant to be 0 or 1, found {relevant_of[:40]!r}")
+            if gender not in (*SIDES, *_BOTH_AS_WRITTEN):
+                raise DataError(f"{where}: expected content_gender {', '.join(SIDES)} or both, found {gender[:40]!r}")
+            if gender in _BOTH_AS_WRITTEN:
+                notes[f"gender written {gender!r}, read as {BOTH!r}"] += 1
+                gender = BOTH
+            if not query or not body:
+                raise DataError(f"{where}: expected a query and a document, but one of them is empty")
+            if known.setdefault(query_id_of, (category_of, query)) != (category_of, query):
+                raise DataError(
+                    f"{folder}: expected one query for q_id {query_id_of}, found two: {known[query_id_of]}, {query!r}"
+                )
+            rows.append(
+                (category_of, query_id_of, doc_id_of, relevant_of, query, title, body, gender, stereotype.lower())
             )
     columns = list(zip(*rows, strict=True))
     category, query_id, doc_id, relevant = (np.array(columns[i]) for i in range(4))
@@ -472,36 +482,20 @@ def read_grepbias(folder: Path) -> GrepBias:
     )  # fmt: skip
 
 
-def _rows(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The rows of a file, each with its file and line. A field may contain line breaks."""
+def _rows(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a file, each with its file and last line. A field may contain line breaks, which become blanks."""
+    line = 1
     try:
-        text = file.read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: expected a CSV file in UTF-8 ({error})") from None
-    reader = csv.reader(io.StringIO(text, newline=""))
-    header = tuple(next(reader, []))
-    if header != _COLUMNS:
-        raise DataError(f"{place(file, 1)}: expected the columns {','.join(_COLUMNS)}, found {','.join(header)[:200]}")
-    line = reader.line_num + 1
-    try:
-        for row in reader:
-            if len(row) != len(_COLUMNS):
-                raise DataError(f"{place(file, line)}: expected {len(_COLUMNS)} fields, found {len(row)}")
-            yield place(file, line), tuple(row)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{place(file, line)}: not a valid CSV row ({error})") from None
-
-
-def _checked(where: str, row: tuple[str, ...], notes: Counter[str]) -> tuple[str, ...]:
-    query_id, doc_id, relevant, query, title, body, gender, stereotype = (" ".join(one.split()) for one in row)
-    if relevant not in ("0", "1"):
-        raise DataError(f"{where}: expected relevant to be 0 or 1, found {relevant[:40]!r}")
-    if gender not in SIDES:
-        if gender not in _BOTH_AS_WRITTEN:
-            raise DataError(f"{where}: expected content_gender {', '.join(SIDES)} or both, found {gender[:40]!r}")
-        notes[f"gender written {gender!r}, read as {BOTH!r}"] += 1
-        gender = BOTH
-    if not query or not body:
-        raise DataError(f"{where}: expected a query and a document, but one of them is empty")
-    return query_id, doc_id, relevant, query, title, body, gender, stereotype.lower()
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            reader = csv.reader(opened)
+            header = next(reader, [])
+            if tuple(header) != _COLUMNS:
+                expected = f"expected the columns {','.join(_COLUMNS)}, found {','.join(header)[:200]}"
+                raise DataError(f"{place(file, 1)}: {expected}")
+            for row in reader:
+                line = reader.line_num
+                if len(row) != len(_COLUMNS):
+                    raise DataError(f"{place(file, line)}: expected {len(_COLUMNS)} fields, found {len(row)}")
+                yield place(file, line), [" ".join(field.split()) for field in row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{place(file, line)}: expected a CSV file in UTF-8 ({error})") from None

@@ -19,7 +19,7 @@ import pyarrow as pa
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.store.steps import Done, Shard, StepJob
-from askew.core.store.workers import Answer, Lost, Packed, PoolWorker, Worker, WorkerPool, thread_settings
+from askew.core.store.workers import Answer, Packed, PoolWorker, Worker, WorkerPool, thread_settings
 
 
 class Remote(PoolWorker):
@@ -141,15 +141,15 @@ class RayExecutor(WorkerPool[Remote]):
         """Send a shard without waiting."""
         worker.request = worker.actor.run.remote(shard.start, shard.rows)
 
-    def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
+    def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer]]:
         """Yield the first available answer."""
         requests = {worker.request: worker for worker in workers}
         ready, _ = self._ray.wait(list(requests), num_returns=1, timeout=timeout)
         for request in ready:
             try:
-                answer: Answer | Lost = self._ray.get(request)
+                answer: Answer = self._ray.get(request)
             except self._ray.exceptions.RayError as error:
-                answer = Lost(without_secrets(str(error).splitlines()[0]))
+                answer = without_secrets(str(error).splitlines()[0])
             yield requests[request], answer
 
     def stop(self, worker: Remote) -> None:

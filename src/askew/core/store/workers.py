@@ -76,8 +76,8 @@ class Failure:
         return error
 
 
-# None: the stage is built, and the worker is ready for shards.
-Answer = Done | Failure | None
+# None: the stage is built, and the worker is ready for shards. A text: the worker has died, and how.
+Answer = Done | Failure | str | None
 
 
 class Worker:
@@ -142,13 +142,6 @@ DEATHS = 3
 
 
 @dataclass(frozen=True)
-class Lost:
-    """A worker has died. ``how`` is the cause, as far as it is known."""
-
-    how: str
-
-
-@dataclass(frozen=True)
 class Packed:
     """A serialized shard, ready to be sent to a worker."""
 
@@ -200,7 +193,7 @@ class WorkerPool(ABC, Generic[H]):
         """Send a shard to an idle worker."""
 
     @abstractmethod
-    def answers(self, workers: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer | Lost]]:
+    def answers(self, workers: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer]]:
         """Answers of workers. Waits for the first answer, at most ``timeout`` seconds; None means no limit."""
 
     @abstractmethod
@@ -286,7 +279,7 @@ class _Supervision(Generic[H]):
     def _listen(self, timeout: float | None) -> Iterator[Done]:
         busy = [worker for worker in self._running if not worker.idle]
         for worker, answer in self._pool.answers(busy, timeout) if busy else ():
-            if isinstance(answer, Lost):
+            if isinstance(answer, str):
                 self._retire(worker, answer)
             elif isinstance(answer, Failure):
                 raise answer.error()
@@ -296,7 +289,7 @@ class _Supervision(Generic[H]):
             else:
                 worker.opening = worker.kept = False
 
-    def _retire(self, worker: H, death: Lost) -> None:
+    def _retire(self, worker: H, death: str) -> None:
         """Handle the death of a worker. Its shard is sent again, unless too many workers have died on it."""
         self._running.remove(worker)
         self._pool.stop(worker)
@@ -308,7 +301,7 @@ class _Supervision(Generic[H]):
             at = "before they read any rows" if shard is None else f"on rows {shard.start} to {shard.stop}"
             hint = "if memory is short, try fewer workers or smaller shards"
             rows = None if shard is None else (shard.start, shard.stop)
-            message = f"step {self._step!r}: {DEATHS} workers died {at} ({death.how}); {hint}"
+            message = f"step {self._step!r}: {DEATHS} workers died {at} ({death}); {hint}"
             raise StageError(message, code="deaths", rows=rows)
         if shard is not None:
             self._waiting.appendleft(shard)
@@ -375,19 +368,19 @@ class Workers(WorkerPool[Local]):
             worker.pipe.send(shard.start)
             worker.pipe.send_bytes(memoryview(shard.rows))
 
-    def answers(self, workers: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer | Lost]]:
+    def answers(self, workers: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer]]:
         """Yield the answer of every pipe that is ready, including closed ones."""
         by_pipe = {worker.pipe: worker for worker in workers}
         for pipe in wait(list(by_pipe), timeout):
             worker = by_pipe[cast(Connection, pipe)]
             try:
-                answer: Answer | Lost = worker.pipe.recv()
+                answer: Answer = worker.pipe.recv()
             except (EOFError, OSError):
                 worker.process.join(5)
                 code = worker.process.exitcode
                 how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
                 killed = "killed by another process or the system, often because memory ran out"
-                answer = Lost(killed if code == -signal.SIGKILL else how)
+                answer = killed if code == -signal.SIGKILL else how
             yield worker, answer
 
     def stop(self, worker: Local) -> None:
