@@ -30,31 +30,21 @@ from askew.rewrite.embedding import read_vectors
 
 COLUMN, WORDS, NONE, AUTO = "column", "words", "none", "auto"
 _AT_A_TIME = 4096
-_REMEMBERED = 1_000_000
 
 
-class ClassifierTopics:
-    """The labels of a classifier as topics. Each distinct query is classified once and cached."""
+def classifier_topics(classifier: Any) -> TopicsOf:
+    """The labels of a classifier as topics. Each distinct query of a part of the log is classified once."""
+    lock = threading.Lock()
 
-    def __init__(self, classifier: Any) -> None:
-        self._classifier = classifier
-        # The model of a classifier may not be thread-safe.
-        self._lock = threading.Lock()
-        self._known: dict[str, str] = {}
-
-    def topics(self, queries: pl.Series) -> pl.Series:
+    def topics(queries: pl.Series) -> pl.Series:
         """A topic for each query."""
-        texts = queries.unique()
-        with self._lock:
-            new = [text for text in texts if text not in self._known]
-            if len(self._known) + len(new) > _REMEMBERED:
-                self._known, new = {}, texts.to_list()
-            for at in range(0, len(new), _AT_A_TIME):
-                some = new[at : at + _AT_A_TIME]
-                labels = self._classifier.classify(some).names()
-                self._known.update(zip(some, (label or OTHER for label in labels), strict=True))
-            topics = [self._known[text] for text in texts]
-        return queries.replace_strict(texts, topics, return_dtype=pl.String)
+        texts, labels = queries.unique().to_list(), list[str]()
+        with lock:  # the model of a classifier may not be thread-safe
+            for at in range(0, len(texts), _AT_A_TIME):
+                labels += (label or OTHER for label in classifier.classify(texts[at : at + _AT_A_TIME]).names())
+        return queries.replace_strict(texts, labels, return_dtype=pl.String)
+
+    return topics
 
 
 def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> tuple[TopicsOf | None, str]:
@@ -75,7 +65,7 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         words = load_topics(None if spec == WORDS else Path(spec))
         return words.topics, f"words of {words.name}"
     if spec in names("classifier"):
-        return ClassifierTopics(make_classifier({"classifier": spec}, groups)).topics, f"classifier {spec}"
+        return classifier_topics(make_classifier({"classifier": spec}, groups)), f"classifier {spec}"
     sources = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
     raise ConfigError(f"topics={spec!r}: expected one of: {sources}")
 

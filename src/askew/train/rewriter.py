@@ -165,13 +165,15 @@ def train_rewriter(
         ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
         tuple((row["data"], row["model"], *(float(row[name]) for name in ("rougeL", "bleu", "f1"))) for row in rows),
     )
+    cells = tuple((what, *map(mean_and_interval, one.values())) for what, one in measured["test"].items())
+    ours = CardTable(f"Held-out queries: n = {test.height}", ("output", *measured["test"][KEEP]), cells)
     card = Card(
         title=f"A query rewriter ({given.kind})",
         about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
         "reformulation that retrieved better results.",
         command=command, base=given.text.model, data=(facts,), seed=given.pace.seed, device=taught.model.device,
         settings={**given.own(), **asdict(given.pace), "beams": given.beams, "shares": SHARES},
-        measured=measured, tables=(measured_table(measured["test"]), published),
+        measured=measured, tables=(ours, published),
         limits=(
             "The measures show how similar the rewritten queries are to the target queries. They do not show how "
             "effective the rewritten queries are. To measure effectiveness, search with the rewritten queries and "
@@ -300,11 +302,3 @@ def score_rewrites(test: pl.DataFrame, written: Sequence[str]) -> dict[str, dict
     mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), 0)
     found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
     return found
-
-
-def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardTable:
-    """A table of models and measures: each mean with its interval."""
-    names = list(next(iter(rows.values())))
-    n = next(iter(rows.values()))[names[0]]["n"]
-    cells = tuple((what, *(mean_and_interval(one[name]) for name in names)) for what, one in rows.items())
-    return CardTable(f"Held-out queries: n = {n}", ("output", *names), cells)
