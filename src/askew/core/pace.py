@@ -14,6 +14,15 @@ from askew.core.protocols import seed_for
 _SPAN = float(1 << 63)
 
 
+class RequestsEnded(Exception):
+    """The requests were stopped while one waited for its turn."""
+
+
+def _sleep(seconds: float, stop: threading.Event) -> None:
+    if stop.wait(min(seconds, 1e6)) if seconds > 0 else stop.is_set():
+        raise RequestsEnded
+
+
 class RateLimit:
     """Limits the number of requests per minute, and pauses all requests if the endpoint demands it.
 
@@ -47,6 +56,21 @@ class RateLimit:
     def held(self) -> float:
         """Return the seconds until requests may be sent again."""
         return max(0.0, self._held_until - self._clock())
+
+    def wait(self, stop: threading.Event) -> None:
+        """Wait for the turn of a request, and until no pause is left."""
+        _sleep(self.reserve(), stop)
+        while (pause := self.held()) > 0:
+            _sleep(pause, stop)
+
+    def rest(
+        self, requested: float | None, base_s: float, most_s: float, attempt: int, key: str, stop: threading.Event,
+        seed: int = 0,
+    ) -> None:  # fmt: skip
+        """Wait after a failed attempt (see ``back_off``), and pause all requests if the endpoint requested it."""
+        if requested:
+            self.hold(requested)
+        _sleep(back_off(base_s, most_s, attempt, seed, key), stop)
 
 
 def back_off(base_s: float, most_s: float, attempt: int, seed: int, key: str) -> float:

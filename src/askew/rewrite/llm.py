@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Annotated, Any
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.files import fingerprint, write_whole
-from askew.core.pace import RateLimit
+from askew.core.pace import RateLimit, RequestsEnded
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive
 from askew.core.protocols import Candidates, Passage, QueryBatch
 from askew.core.text import mended
 from askew.rewrite.llm_answers import CLEANING, Sieve, clip, one_line
-from askew.rewrite.llm_client import ChatClient, Completion, Endpoint, RequestsStopped, Trouble
+from askew.rewrite.llm_client import ChatClient, Completion, Endpoint
 from askew.rewrite.prompts import load_prompt
+from askew.search.engines.client import EngineError
 
 # Answers on disk, keyed by the content of the request.
 
@@ -97,17 +99,16 @@ class Asker:
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
 
-    def answers(self, requests: Sequence[Request]) -> list[Completion | Trouble]:
-        """Return an answer or a ``Trouble`` for each request, in order. Identical requests are sent once."""
+    def answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        """Return an answer or an ``EngineError`` for each request, in order. Identical requests are sent once."""
         if not requests:
             return []
         stop = threading.Event()
         workers = min(self._endpoint.concurrency, len(requests))
-        with ChatClient(self._endpoint, self._pace, stop) as client, ThreadPoolExecutor(workers, "askew-llm") as pool:
+        client = ChatClient(self._endpoint, self._pace, stop)
+        with closing(client), ThreadPoolExecutor(workers, "askew-llm") as pool:
             distinct = {request.key: request for request in requests}
-            futures = {
-                key: pool.submit(self._answer_or_stop, client, stop, request) for key, request in distinct.items()
-            }
+            futures = {key: pool.submit(self._answer, client, stop, request) for key, request in distinct.items()}
             try:
                 wait(futures.values(), return_when=FIRST_EXCEPTION)
             finally:
@@ -116,44 +117,41 @@ class Asker:
                     stop.set()
                     pool.shutdown(wait=True, cancel_futures=True)
         for error in (future.exception() for future in futures.values() if not future.cancelled()):
-            if error is not None and not isinstance(error, RequestsStopped):
+            if error is not None and not isinstance(error, RequestsEnded):
                 raise error
         return [futures[request.key].result() for request in requests]
 
-    def _answer_or_stop(self, client: ChatClient, stop: threading.Event, request: Request) -> Completion | Trouble:
+    def _answer(self, client: ChatClient, stop: threading.Event, request: Request) -> Completion | EngineError:
         try:
-            return self._answer(client, request)
+            if self._cache is not None and (cached := self._cache.read(request.key)) is not None:
+                return cached
+            try:
+                answer = client.ask(request.body, request.key)
+            except EngineError as failure:
+                self._note_failure(failure, request)
+                return failure
+            with self._lock:
+                self._failed_in_a_row = 0
+            if self._cache is not None:
+                self._cache.write(request.key, request.body, answer)
         except BaseException:
             stop.set()
             raise
-
-    def _answer(self, client: ChatClient, request: Request) -> Completion | Trouble:
-        if self._cache is not None and (cached := self._cache.read(request.key)) is not None:
-            return cached
-        try:
-            answer = client.ask(request.body, request.key)
-        except Trouble as trouble:
-            self._note_failure(trouble, request)
-            return trouble
-        with self._lock:
-            self._failed_in_a_row = 0
-        if self._cache is not None:
-            self._cache.write(request.key, request.body, answer)
         return answer
 
-    def _note_failure(self, trouble: Trouble, request: Request) -> None:
+    def _note_failure(self, failure: EngineError, request: Request) -> None:
         """Count a failure. It is an error if ``strict`` is set or if too many requests in a row have failed."""
         if self._strict:
             raise DataError(
-                f"llm: no answer for the query {request.query_id!r}: {trouble.reason} (attempts allowed: "
+                f"llm: no answer for the query {request.query_id!r}: {failure} (attempts allowed: "
                 f"{self._endpoint.attempts}). To count queries without an answer and continue, set ⟨on_failure=count⟩"
             )
         with self._lock:
-            self._failed_in_a_row = self._failed_in_a_row + 1 if trouble.again else 0
+            self._failed_in_a_row = self._failed_in_a_row + 1 if failure.transient else 0
             row = self._failed_in_a_row
         if self._give_up_after and row >= self._give_up_after:
             raise DataError(
-                f"llm: {row} consecutive queries have failed; the last error is: {trouble.reason}. The endpoint seems "
+                f"llm: {row} consecutive queries have failed; the last error is: {failure}. The endpoint seems "
                 "to be down. Run the same command later: cached answers are not requested again. To allow more "
                 "consecutive failures, set the parameter 'give_up_after' to a higher number",
                 code="too-many-failures",
@@ -259,8 +257,8 @@ class LlmReformulator:
         for row, query, requests in jobs:
             sieve = Sieve(query, self._prompt, self._count)
             for answer in islice(answers, len(requests)):
-                if isinstance(answer, Trouble):
-                    sieve.rejected[f"failed: {answer.reason}"] += 1
+                if isinstance(answer, EngineError):
+                    sieve.rejected[f"failed: {answer}"] += 1
                     continue
                 for text in sieve.take(answer):
                     candidates.add(row, text)

@@ -8,11 +8,8 @@ import zlib
 from functools import partial
 from pathlib import Path
 
-import pytest
 from killed_llm_job import QUERIES, asked
 from llm_server import Reply, echo, fails, wait_until
-
-pytest.importorskip("httpx", reason="the extra 'llm' is not installed")
 
 JOB = Path(__file__).parent / "killed_llm_job.py"
 

@@ -8,6 +8,7 @@ import shutil
 import ssl
 import subprocess
 import threading
+from contextlib import closing
 
 import pytest
 from llm_server import KEY, Reply, asked_of, completion, echo, ended, fails, query_of, says, started, wait_until
@@ -15,8 +16,6 @@ from llm_server import KEY, Reply, asked_of, completion, echo, ended, fails, que
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.pace import RateLimit
 from askew.rewrite.llm_client import TOO_LONG_A_WAIT, ChatClient, Endpoint
-
-pytest.importorskip("httpx", reason="the extra 'llm' is not installed")
 
 
 def first(*replies):
@@ -239,7 +238,7 @@ def asked_once(server, replies, **settings):
     server.script = first(*replies)
     timer = Timer()
     endpoint = Endpoint(server.url, backoff_s=0.5, **settings)
-    with ChatClient(endpoint, RateLimit(None, lambda: timer.now), timer) as client:
+    with closing(ChatClient(endpoint, RateLimit(None, lambda: timer.now), timer)) as client:
         client.ask({"messages": [{"content": "Query: a"}]}, "key")
     return timer.rests
 

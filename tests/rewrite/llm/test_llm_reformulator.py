@@ -1,20 +1,17 @@
 """The reformulator as the stage sees it."""
 
 import json
-import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llm_server import asked_of, echo, says
 
-from askew.core.errors import ConfigError, DataError, MissingExtra, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.protocols import QueryBatch
 from askew.rewrite.llm import LlmReformulator
 from askew.rewrite.prompts import shipped_prompts
 from askew.testing.contracts import check_reformulator
-
-pytest.importorskip("httpx", reason="the extra 'llm' is not installed")
 
 
 @pytest.mark.parametrize("prompt", shipped_prompts())
@@ -181,19 +178,6 @@ def test_a_password_in_the_address_is_refused_and_not_shown(make):
 def test_an_unknown_prompt_is_named_with_what_is_known(make):
     with pytest.raises(UnknownName, match="did you mean 'neutral'"):
         make(prompt="nuetral")
-
-
-def test_without_httpx_one_line_names_the_extra(make, monkeypatch):
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"\.\[llm\]"):
-        make().reformulate(asked_of("a"))
-
-
-def test_making_one_loads_no_network_library():
-    import subprocess
-
-    code = "import sys; from askew.rewrite.llm import LlmReformulator as L; L('m', base_url='http://h/v1'); "
-    subprocess.run([sys.executable, "-c", code + "assert 'httpx' not in sys.modules"], check=True)
 
 
 @given(texts=st.lists(st.text(max_size=30), max_size=4))

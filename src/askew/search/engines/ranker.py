@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import AskewError, ConfigError, Note
-from askew.core.pace import RateLimit, back_off
+from askew.core.pace import RateLimit
 from askew.core.plugins import Count, NotNegative, OneOf, Positive
 from askew.core.ranking import Hits
 from askew.core.text import mended
@@ -68,15 +68,6 @@ class EngineSettings:
 _HOW_ASKED = frozenset(one.name for one in fields(EngineSettings)) - {"name", "snapshot", "unknown", "refused"}
 # Called in the caller's thread with the positions of queries and the answer of each. Returns whether to continue.
 Take = Callable[[Sequence[int], Sequence[Answer]], bool]
-
-
-class RequestsEnded(Exception):
-    """The search was stopped while a request waited for its turn."""
-
-
-def _sleep(seconds: float, stop: threading.Event) -> None:
-    if stop.wait(min(seconds, 1e6)) if seconds > 0 else stop.is_set():
-        raise RequestsEnded
 
 
 Progress = Callable[[int, int], None]
@@ -307,9 +298,7 @@ class EngineRanker:
         answers: dict[int, Answer] = {}
         left = list(range(len(batch)))
         for attempt in range(1, self._settings.attempts + 1):
-            _sleep(self._pace.reserve(), stop)
-            while (pause := self._pace.held()) > 0:
-                _sleep(pause, stop)
+            self._pace.wait(stop)
             is_last = attempt == self._settings.attempts
             try:
                 answers.update(zip(left, self._once([batch[place] for place in left], k), strict=True))
@@ -323,7 +312,11 @@ class EngineRanker:
                     break
                 left = list(failures)
                 failed = failures[left[0]]
-            self._rest(failed, attempt, batch, stop)
+            most, wanted = self._settings.max_wait_s, failed.retry_after
+            if wanted is not None and wanted > most:
+                said = f"{failed}; the engine asks to wait {wanted:g} seconds, but ⟨max_wait_s⟩ is {most:g}"
+                raise EngineError(said, code="wait-too-long", wanted=wanted, most=most)
+            self._pace.rest(wanted, self._settings.backoff_s, most, attempt, batch[0], stop)
         return [answers[place] for place in range(len(batch))]
 
     def _once(self, batch: Sequence[str], k: int) -> Sequence[Answer]:
@@ -341,15 +334,6 @@ class EngineRanker:
             said = f"engine {self.engine.id}: expected {len(batch)} answers, one for each query, found {len(found)}"
             raise EngineError(said, code="number-of-answers", expected=len(batch), found=len(found))
         return found
-
-    def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
-        most, wanted = self._settings.max_wait_s, error.retry_after
-        if wanted is not None and wanted > most:
-            said = f"{error}; the engine asks to wait {wanted:g} seconds, but ⟨max_wait_s⟩ is {most:g}"
-            raise EngineError(said, code="wait-too-long", wanted=wanted, most=most)
-        if wanted:
-            self._pace.hold(wanted)
-        _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)
 
 
 def falling(scores: Sequence[float | None]) -> list[float]:

@@ -222,12 +222,13 @@ class Wire:
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise EngineError(f"{self.origin}: the reply is compressed, which was not requested")
+            raise EngineError(f"{self.origin}: the reply is compressed, which was not requested", code="compressed")
         body = bytearray()
         while block := response.read1(_BLOCK):
             body += block
             if len(body) > self._most:
-                raise EngineError(f"{self.origin}: the reply has more than {self._most:,} bytes; raise ⟨max_bytes⟩")
+                problem = f"{self.origin}: the reply has more than {self._most:,} bytes; raise ⟨max_bytes⟩"
+                raise EngineError(problem, transient=response.status in TRANSIENT, code="too-large")
         if response.length:
             # Reading by blocks does not report a missing end, so check it here.
             raise http.client.IncompleteRead(b"", response.length)
@@ -267,7 +268,7 @@ class Wire:
             )
         if isinstance(error, TimeoutError):
             return EngineError(
-                f"{self.origin}: no reply within {self._timeout:g} seconds (⟨timeout_s⟩)", transient=True
+                f"{self.origin}: no reply within {self._timeout:g} seconds (⟨timeout_s⟩)", True, code="time-out"
             )
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
@@ -275,7 +276,8 @@ class Wire:
         proxy = self._proxy()
         who = "engine runs" if proxy is None else "proxy of the environment and the engine run"
         problem = f"{self.origin}: no connection ({why}); check that the {who}"
-        return EngineError(problem, transient=True, code="no-connection", proxy=proxy is not None)
+        code = "connection-lost" if isinstance(error, ConnectionResetError | BrokenPipeError) else "no-connection"
+        return EngineError(problem, transient=True, code=code, proxy=proxy is not None)
 
 
 def read_json(reply: Reply, origin: str) -> Any:
