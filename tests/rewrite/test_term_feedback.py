@@ -22,9 +22,8 @@ from askew.rewrite.feedback import (
     relevance,
 )
 from askew.rewrite.reformulate import IndexStatistics
-from askew.search.bm25 import ranker as ranker_feedback
 from askew.search.bm25.ranker import make_index
-from askew.search.feedback import EXACT, mean_vector, relevance_model
+from askew.search.feedback import EXACT, Rm3, Rocchio, mean_vector, relevance_model
 from askew.testing.contracts import ToyStatistics, check_reformulator
 
 FILLER = [f"other{i} thing{i}" for i in range(60)]
@@ -115,7 +114,7 @@ scored = st.lists(st.tuples(bags, st.floats(0.1, 50)), min_size=1, max_size=6)
 @given(bags, scored, st.integers(1, 6), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms, original):
     kept = [(dict(sorted(d.items(), key=lambda i: (-i[1], i[0]))[:terms]), score) for d, score in documents]
-    expected = ranker_feedback.Rm3(terms=terms, original=original).mix(query, kept, EXACT)
+    expected = Rm3(terms=terms, original=original).mix(query, kept, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
     (weights,) = weights_of(Rm3Reformulator(terms=terms, original=original, common=1.0), asked(_text(query), *passages))
     # Sums that are equal but for rounding may fall on either side of the last place.
@@ -125,7 +124,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
 
 @given(bags, scored, st.integers(1, 6))
 def test_rocchio_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms):
-    expected = ranker_feedback.Rocchio(terms=terms).mix(query, documents, EXACT)
+    expected = Rocchio(terms=terms).mix(query, documents, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
     (weights,) = weights_of(RocchioReformulator(terms=terms, common=1.0), asked(_text(query), *passages))
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, StoreError
+from askew.core.plugins import check
 from askew.search import lucene
 from askew.search.bm25 import index as bounds
 from askew.search.bm25.analyze import Analyzer
@@ -301,9 +302,9 @@ def test_a_folder_without_an_index_says_how_to_make_one(tmp_path):
 
 
 def test_wrong_parameters_are_refused():
-    for make_model in (lambda: Bm25(-1), lambda: Bm25(1, 2), lambda: Bm25(lengths="x"), lambda: Qld(0)):
+    for name, wrong in (("bm25", {"k1": -1}), ("bm25", {"b": 2}), ("bm25", {"lengths": "x"}), ("qld", {"mu": 0})):
         with pytest.raises(ConfigError):
-            make_model()
+            check("ranker", name, wrong)
     assert set(MODELS) == {"bm25", "bm25-msmarco", "qld"}
 
 

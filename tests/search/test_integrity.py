@@ -14,7 +14,7 @@ from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
 from askew.search.bm25.index import Index
-from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3
+from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker
 from askew.search.disk import (
     CheckedArray,
     StoredTexts,
@@ -24,6 +24,7 @@ from askew.search.disk import (
     read_doc_ids,
     read_header,
 )
+from askew.search.feedback import Rm3
 from askew.search.neural import SparseRanker
 from askew.testing.contracts import toy_documents
 

@@ -21,7 +21,6 @@ cross-encoders.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,15 +34,7 @@ from askew.core.plugins import Count, NotNegative, Share
 from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
 from askew.core.text import Tokenizer, build_vocabulary
 from askew.rewrite.lexical import one_line
-from askew.search.feedback import (
-    best,
-    has_usable_length,
-    is_common,
-    mean_vector,
-    relevance_model,
-    to_length_one,
-    to_sum_one,
-)
+from askew.search.feedback import EXACT, Rm3, Rocchio, has_usable_length, is_common, to_sum_one
 
 # Queries and passages as terms, for reformulators that append words of the top-ranked passages to a query.
 
@@ -248,7 +239,6 @@ def _collection_frequency(statistics: CollectionStatistics, terms: Sequence[str]
     return {term: max(1, n) for term, n in zip(terms, frequencies, strict=True)}
 
 
-_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
 _MOST_KEPT = 500
 
 
@@ -279,14 +269,13 @@ class Rm3Reformulator(Feedback):
 
     def weigh(self, reading: Reading) -> list[Weights]:
         """Return the weighted terms of each query: its own terms and those of its passages."""
-        weighted = []
+        method, weighted = Rm3(self.documents, self.terms, self.original), []
         for row in range(len(reading)):
-            counted = _usable_counts(reading, row, self.common)
-            plain = [{t: n for t, n in counts.items() if _LETTERS_AND_DIGITS.fullmatch(t)} for counts in counted]
-            frequent = [best(counts, self.terms) for counts in plain]
-            own = to_sum_one(reading.query(row).counts)
-            model = relevance_model(frequent, self.weights_of_passages(reading, row), self.terms)
-            weighted.append(_weighted_sum(own, self.original, model, 1 - self.original) if model else own)
+            frequent = map(method.read, _usable_counts(reading, row, self.common))
+            passages = zip(frequent, self.weights_of_passages(reading, row), strict=True)
+            used = [(terms, weight) for terms, weight in passages if terms and weight > 0]
+            own = {term: float(n) for term, n in reading.query(row).counts.items()}
+            weighted.append(method.mix(own, used, EXACT) if used else to_sum_one(own))
         return weighted
 
 
@@ -344,11 +333,11 @@ class RocchioReformulator(Feedback):
 
     def weigh(self, reading: Reading) -> list[Weights]:
         """Return the weighted terms of each query: its own terms and those of its passages."""
-        weighted = []
+        method, weighted = Rocchio(self.documents, self.terms, self.alpha, self.beta), []
         for row in range(len(reading)):
-            mean = to_length_one(best(mean_vector(_usable_counts(reading, row, self.common)), self.terms))
-            own = to_length_one(reading.query(row).counts)
-            weighted.append(_weighted_sum(own, self.alpha, mean, self.beta))
+            own = {term: float(n) for term, n in reading.query(row).counts.items()}
+            passages = [(terms, 1.0) for terms in _usable_counts(reading, row, self.common)]
+            weighted.append(method.mix(own, passages, EXACT))
         return weighted
 
 
@@ -380,10 +369,6 @@ def relevance(scores: Sequence[float]) -> list[float]:
 def less_lean(relevance: float, lean: float, lambda_: float) -> float:
     """Return the weight of a passage: its weighted relevance minus its weighted lean, never below zero."""
     return max(0.0, (1 - lambda_) * relevance - lambda_ * lean)
-
-
-def _weighted_sum(first: Weights, a: float, other: Weights, b: float) -> Weights:
-    return {term: a * first.get(term, 0.0) + b * other.get(term, 0.0) for term in {**first, **other}}
 
 
 class Leaning:

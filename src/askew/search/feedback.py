@@ -12,6 +12,7 @@ order of the documents does not change a weight.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,3 +106,53 @@ def _length(values: Mapping[str, float]) -> float:
 
 def _units(term: str) -> bytes:
     return term.encode("utf-16-be")
+
+
+_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Rm3:
+    """RM3's settings; the defaults are Anserini's."""
+
+    documents: int = 10
+    terms: int = 10
+    original: float = 0.5
+
+    def read(self, usable: Weights) -> Weights:
+        """The most frequent terms of letters and digits among the usable terms of a document."""
+        return best({term: n for term, n in usable.items() if _LETTERS_AND_DIGITS.fullmatch(term)}, self.terms)
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """Mix the query with the terms of its top-ranked documents. ``documents`` are pairs of terms and score."""
+        own = to_sum_one(query, numbers)
+        model = relevance_model([terms for terms, _ in documents], [s for _, s in documents], self.terms, numbers)
+        original, rounded = numbers.rounded(self.original), numbers.rounded
+        return {
+            term: rounded(rounded(original * own.get(term, 0.0)) + (1 - original) * model.get(term, 0.0))
+            for term in {**own, **model}
+        }
+
+
+@dataclass(frozen=True)
+class Rocchio:
+    """Rocchio's settings; the defaults are Anserini's (without negative documents)."""
+
+    documents: int = 10
+    terms: int = 10
+    alpha: float = 1.0
+    beta: float = 0.75
+
+    def read(self, usable: Weights) -> Weights:
+        """All usable terms of a document."""
+        return usable
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """Mix the query with the mean of its top-ranked documents."""
+        own = to_length_one(query, numbers)
+        mean = to_length_one(best(mean_vector([terms for terms, _ in documents], numbers), self.terms), numbers)
+        alpha, beta, rounded = numbers.rounded(self.alpha), numbers.rounded(self.beta), numbers.rounded
+        return {
+            term: rounded(rounded(alpha * own.get(term, 0.0)) + rounded(beta * mean.get(term, 0.0)))
+            for term in {**own, **mean}
+        }

@@ -17,7 +17,6 @@ import pyarrow as pa
 from numba import prange
 
 from askew.core.compiled import compiled, sort_ascending
-from askew.core.errors import ConfigError
 from askew.search.disk import (
     FORMAT,
     CheckedArray,
@@ -44,10 +43,6 @@ class Bm25:
     b: float = 0.4
     lengths: str = "lucene"
 
-    def __post_init__(self) -> None:
-        if not (self.k1 >= 0 and 0 <= self.b <= 1) or self.lengths not in LENGTHS:
-            raise ConfigError(f"bm25: expected k1 >= 0, 0 <= b <= 1 and ⟨lengths⟩ of {LENGTHS}; found {self}")
-
     @property
     def id(self) -> str:
         """The name of these weights in file names."""
@@ -60,10 +55,6 @@ class Qld:
 
     mu: float = 1000.0
     lengths: str = "lucene"
-
-    def __post_init__(self) -> None:
-        if not self.mu > 0 or self.lengths not in LENGTHS:
-            raise ConfigError(f"qld: expected mu > 0 and ⟨lengths⟩ of {LENGTHS}; found {self}")
 
     @property
     def id(self) -> str:

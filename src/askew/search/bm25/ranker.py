@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, one_of
+from askew.core.errors import one_of
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive, Share
 from askew.core.ranking import Hits
 from askew.search.bm25.analyze import Analyzer, analyzer_names
@@ -20,18 +19,7 @@ from askew.search.bm25.build import build_index
 from askew.search.bm25.index import LENGTHS, MODELS, Bm25, Index, Model, Qld
 from askew.search.bm25.search import MOST, Bags, BagSearcher, distinct_bags
 from askew.search.common import query_texts
-from askew.search.feedback import (
-    SINGLE,
-    Numbers,
-    Weights,
-    best,
-    has_usable_length,
-    is_common,
-    mean_vector,
-    relevance_model,
-    to_length_one,
-    to_sum_one,
-)
+from askew.search.feedback import Rm3, Rocchio, Weights, has_usable_length, is_common
 
 
 class Bm25Ranker:
@@ -89,63 +77,6 @@ class Bm25Ranker:
 
 
 # Pseudo-relevance feedback as Anserini does it: RM3 and Rocchio.
-
-_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
-
-
-@dataclass(frozen=True)
-class Rm3:
-    """RM3's settings; the defaults are Anserini's."""
-
-    documents: int = 10
-    terms: int = 10
-    original: float = 0.5
-
-    def __post_init__(self) -> None:
-        if self.documents < 1 or self.terms < 1 or not 0 <= self.original <= 1:
-            raise ConfigError(f"rm3: expected documents >= 1, terms >= 1 and 0 <= original <= 1; found {self}")
-
-    def read(self, usable: Weights) -> Weights:
-        """The most frequent terms of letters and digits among the usable terms of a document."""
-        return best({term: n for term, n in usable.items() if _LETTERS_AND_DIGITS.fullmatch(term)}, self.terms)
-
-    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
-        """Mix the query with the terms of its top-ranked documents. ``documents`` are pairs of terms and score."""
-        own = to_sum_one(query, numbers)
-        model = relevance_model([terms for terms, _ in documents], [s for _, s in documents], self.terms, numbers)
-        original, rounded = numbers.rounded(self.original), numbers.rounded
-        return {
-            term: rounded(rounded(original * own.get(term, 0.0)) + (1 - original) * model.get(term, 0.0))
-            for term in {**own, **model}
-        }
-
-
-@dataclass(frozen=True)
-class Rocchio:
-    """Rocchio's settings; the defaults are Anserini's (without negative documents)."""
-
-    documents: int = 10
-    terms: int = 10
-    alpha: float = 1.0
-    beta: float = 0.75
-
-    def __post_init__(self) -> None:
-        if self.documents < 1 or self.terms < 1 or min(self.alpha, self.beta) < 0:
-            raise ConfigError(f"rocchio: expected documents >= 1, terms >= 1, alpha >= 0 and beta >= 0; found {self}")
-
-    def read(self, usable: Weights) -> Weights:
-        """All usable terms of a document."""
-        return usable
-
-    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
-        """Mix the query with the mean of its top-ranked documents."""
-        own = to_length_one(query, numbers)
-        mean = to_length_one(best(mean_vector([terms for terms, _ in documents], numbers), self.terms), numbers)
-        alpha, beta, rounded = numbers.rounded(self.alpha), numbers.rounded(self.beta), numbers.rounded
-        return {
-            term: rounded(rounded(alpha * own.get(term, 0.0)) + rounded(beta * mean.get(term, 0.0)))
-            for term in {**own, **mean}
-        }
 
 
 def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> list[Weights]:

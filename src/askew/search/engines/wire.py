@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import select
 import socket
 import ssl
 import time
@@ -181,10 +182,7 @@ class Wire:
         """Send one request, a POST if it has a body. ``target`` is the part of the URL after the host."""
         more, deadline = {} if body is None else {"Content-Type": kind}, time.monotonic() + self._timeout
         try:
-            # A server may close an idle connection, so only the failure of a new connection is an error.
-            with contextlib.suppress(IndexError, http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                return self._once(self._idle.pop(), target, {**more, **headers}, body, deadline)
-            return self._once(self._connected(), target, {**more, **headers}, body, deadline)
+            return self._once(self._idle_or_new(), target, {**more, **headers}, body, deadline)
         except (OSError, http.client.HTTPException) as error:
             raise self._lost(error) from None
 
@@ -249,7 +247,15 @@ class Wire:
             )
         return parts
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _idle_or_new(self) -> http.client.HTTPConnection:
+        with contextlib.suppress(IndexError):
+            while True:
+                connection, poll = self._idle.pop(), select.poll()
+                poll.register(connection.sock, select.POLLIN)
+                # An idle connection has something to read only if the server has closed it.
+                if not poll.poll(0):
+                    return connection
+                connection.close()
         host, port, proxy = self._host, self._port, self._proxy()
         if proxy is not None:
             host, port = proxy.hostname or "", proxy.port or 80
