@@ -335,13 +335,6 @@ def test_replacing_keeps_words_without_neighbors_as_they_are(plane):
     assert expand(plane, "A nurse, 1984 Unheard-of!", replace=True, topn=1) == ["A doctor 1984 Unheard-of!"]
 
 
-def test_each_neighbor_can_make_a_candidate_of_its_own(plane):
-    assert expand(plane, "nurse station", each=True, topn=1) == ["nurse station doctor", "nurse station depot"]
-    assert expand(plane, "nurse station", each=True, replace=True, topn=2) == [
-        "doctor station", "medic station", "nurse depot", "nurse terminal",
-    ]  # fmt: skip
-
-
 def test_what_the_query_or_another_word_has_is_not_repeated(plane):
     assert expand(plane, "nurse doctor", topn=2) == ["nurse doctor medic"]
     assert expand(plane, "doctor", topn=2) == ["doctor nursing medic"]
@@ -368,7 +361,7 @@ def test_embedding_keeps_the_contract_of_reformulators(tmp_path):
     words = ["good", "nurse", "doctor", "history", "railway", "station", "brother", "sister", "past", "line"]
     vectors = np.random.default_rng(7).normal(size=(len(words), 6)).astype(np.float32)
     path = str(write_npy(tmp_path, words, vectors))
-    for settings in ({}, {"replace": True}, {"each": True}, {"similarity": "euclidean", "topn": 1}):
+    for settings in ({}, {"replace": True}, {"similarity": "euclidean", "topn": 1}):
         assert len(check_reformulator(Embedding(vectors=path, **settings))) >= 3
 
 

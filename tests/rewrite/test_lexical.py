@@ -95,12 +95,7 @@ def test_replacing_keeps_a_word_only_if_nothing_was_found(data):
     assert found.texts == ["the aged doc of rome"]
 
 
-def test_each_makes_one_candidate_for_each_synonym_best_first(data):
-    found = WordNetReformulator(topn=2, each=True, data=data).reformulate(asked("old doctor"))
-    assert found.texts == ["aged doctor", "old doc", "old physician"]
-
-
-@pytest.mark.parametrize("settings", [{}, {"replace": True}, {"each": True, "topn": 1}])
+@pytest.mark.parametrize("settings", [{}, {"replace": True}])
 def test_wordnet_keeps_the_contract(data, settings):
     assert len(check_reformulator(WordNetReformulator(data=data, **settings))) >= 1
 
@@ -142,11 +137,6 @@ def test_the_settings_change_with_the_content_of_the_database(data, tmp_path):
     path = tmp_path / "dict" / "data.noun"
     path.write_text(path.read_text().replace("physician", "physicist"))
     assert WordNetReformulator(data=data).settings() != before
-
-
-def test_wrong_settings_are_refused(data):
-    with pytest.raises(ConfigError, match="found both"):
-        WordNetReformulator(replace=True, each=True, data=data)
 
 
 def test_the_real_wordnet_knows_a_nurse():

@@ -121,29 +121,6 @@ def test_a_document_id_in_two_shards_is_refused_and_nothing_is_left(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shard0", "shard1"]
 
 
-def test_shards_of_different_analyzers_are_refused(tmp_path):
-    (tmp_path / "plain").mkdir()
-    parts = make_shards(tmp_path, [table(["a1"])])
-    parts += make_shards(tmp_path / "plain", [table(["b1"], first=1)], "plain")
-    with pytest.raises(ConfigError, match=r"'plain', .* 'english'"):
-        merge_shards(parts, tmp_path / "merged")
-
-
-def test_shards_some_of_which_kept_texts_are_refused(tmp_path):
-    (tmp_path / "with").mkdir()
-    parts = make_shards(tmp_path, [table(["a1"])])
-    parts += make_shards(tmp_path / "with", [table(["b1"], first=1)], texts=True)
-    with pytest.raises(ConfigError) as caught:
-        merge_shards(parts, tmp_path / "merged")
-    assert caught.value.code == "no-texts" and caught.value.values == {"shard": "shard0"}
-
-
-def test_no_shards_are_refused(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        merge_shards([], tmp_path / "merged")
-    assert caught.value.code == "no-shards"
-
-
 def test_a_merge_does_not_go_where_something_is(tmp_path):
     parts = make_shards(tmp_path, [table(["a1"])])
     (tmp_path / "full").mkdir()

@@ -301,8 +301,8 @@ _AHEAD = 16
 class Embedding:
     """Expands each query word with the words whose vectors are nearest, or replaces it by them.
 
-    A query gets one candidate with the neighbors of all its words; with ``each``, one candidate per neighbor.
-    ``replace`` puts the neighbors in the place of the word; a word without neighbors stays. ``vocabulary`` is the file
+    A query gets one candidate with the neighbors of all its words. ``replace`` puts the neighbors in the place of the
+    word; a word without neighbors stays. ``vocabulary`` is the file
     with the words of an .npy matrix; the default is vocab.txt in the folder of the matrix.
     """
 
@@ -312,11 +312,10 @@ class Embedding:
     def __init__(
         self, vectors: str, vocabulary: str | None = None, topn: Count = 3, replace: bool = False,
         similarity: Annotated[str, OneOf(SIMILARITIES)] = "cosine", minimum: Annotated[float, Between(-1, 1)] = 0.0,
-        each: bool = False,
     ) -> None:  # fmt: skip
         self._path, self._words_path = Path(vectors), None if vocabulary is None else Path(vocabulary)
         files_of(self._path, self._words_path)
-        self._topn, self._replace, self._each = topn, replace, each
+        self._topn, self._replace = topn, replace
         self._similarity, self._minimum = similarity, minimum
         # Only words that have a vector are cached, so the cache is never larger than the vocabulary.
         self._known: dict[str, list[str]] = {}
@@ -325,7 +324,7 @@ class Embedding:
         """Return everything besides the queries that determines the candidates, with files identified by content."""
         return {
             "vectors": self._digests, "topn": self._topn, "replace": self._replace, "similarity": self._similarity,
-            "minimum": self._minimum, "each": self._each,
+            "minimum": self._minimum,
         }  # fmt: skip
 
     @cached_property
@@ -342,13 +341,9 @@ class Embedding:
         self._look_up(sorted({word for query in queries for word in query.expandable} - set(self._known)))
         candidates = Candidates()
         for row, query in enumerate(queries):
-            chosen = query.new_neighbors(self._known)
-            alone = [{word: [other]} for word, near in chosen.items() for other in near]
-            together = [chosen] if chosen else []
-            texts = [query.written(neighbors, self._replace) for neighbors in (alone if self._each else together)]
-            for text in texts:
-                candidates.add(row, text)
-            if not texts:
+            if chosen := query.new_neighbors(self._known):
+                candidates.add(row, query.written(chosen, self._replace))
+            else:
                 candidates.reject(NOTHING)
         return candidates
 

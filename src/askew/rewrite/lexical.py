@@ -1,9 +1,9 @@
-"""Shared code of the lexical reformulators: the rules for English questions, and three modes of using synonyms."""
+"""Shared code of the lexical reformulators: the rules for English questions, and the use of synonyms."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,15 +79,6 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("\0", " ").split())
 
 
-def synonym_mode(who: str, replace: bool, each: bool) -> str:
-    """How synonyms are used: ``expand``, ``replace`` or ``each``."""
-    if replace and each:
-        raise ConfigError(
-            f"{who}: expected either ⟨replace⟩ or ⟨each⟩, found both; ⟨each⟩ already replaces words by synonyms"
-        )
-    return "each" if each else "replace" if replace else "expand"
-
-
 def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[str]:
     """Return the first ``topn`` names whose Porter stems differ from the head word's and from each other."""
     seen, taken = {tuple(map(stem, word(head)))}, []
@@ -101,8 +92,8 @@ def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[s
     return taken
 
 
-def use_synonyms(batch: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
-    """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
+def use_synonyms(batch: QueryBatch, lookup: Lookup, replace: bool, longest: int = 1) -> Candidates:
+    """Add the synonyms of a query's words, or of its phrases of up to ``longest`` words, or replace the words."""
     candidates, remembered = Candidates(), cache(lookup)
     for row, text in enumerate(batch.texts):
         # The query as phrases that have synonyms (the longest possible) and single words.
@@ -113,29 +104,15 @@ def use_synonyms(batch: QueryBatch, lookup: Lookup, mode: str, longest: int = 1)
             units.append(" ".join(words[at : at + size]))
             at += size
         synonyms = [remembered(unit) for unit in units]
-        made = _candidates(mode, text, units, synonyms) if any(synonyms) else []
-        for candidate in made:
-            candidates.add(row, candidate)
-        if not made:
+        new = dict.fromkeys(synonym for some in synonyms for synonym in some if replace or synonym not in units)
+        if not new:
             candidates.reject("nothing found")
+        elif replace:  # a word without synonyms stays
+            parts = (part for unit, some in zip(units, synonyms, strict=True) for part in (some or [unit]))
+            candidates.add(row, " ".join(parts))
+        else:
+            candidates.add(row, " ".join([one_line(text), *new]))
     return candidates
-
-
-def _candidates(mode: str, text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """The candidates of one query from the synonyms of its units."""
-    if mode == "expand":
-        new = dict.fromkeys(synonym for some in synonyms for synonym in some if synonym not in units)
-        return [" ".join([one_line(text), *new])] if new else []
-    if mode == "replace":  # a word without synonyms stays
-        return [" ".join(part for unit, some in zip(units, synonyms, strict=True) for part in (some or [unit]))]
-    # One word is replaced by one synonym; the first synonyms of all words come before the second ones.
-    made = [
-        " ".join([*units[:at], some[rank], *units[at + 1 :]])
-        for rank in range(max(map(len, synonyms)))
-        for at, some in enumerate(synonyms)
-        if rank < len(some)
-    ]
-    return list(dict.fromkeys(made))
 
 
 # Spelling correction: words that do not occur in the collection are replaced by similar words that do.

@@ -23,7 +23,7 @@ from askew.core.plugins import Count
 from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import word
 from askew.data.files import read_text
-from askew.rewrite.lexical import first_with_other_stems, is_texts, question_rules, synonym_mode, use_synonyms
+from askew.rewrite.lexical import first_with_other_stems, is_texts, question_rules, use_synonyms
 
 # A reader of WordNet's database files (the format of wndb(5WN)) that needs no library.
 
@@ -137,26 +137,30 @@ class WordNetFiles:
 class WordNetReformulator:
     """Adds up to topn WordNet synonyms of each content word, or replaces the word by them.
 
-    ``replace``: replace the word by its synonyms. ``each``: one candidate for each synonym, which replaces its word.
+    ``replace``: replace the word by its synonyms.
     ``data``: the folder of WordNet's files, if it is not where NLTK or Debian install it.
     """
 
     method = "wordnet"
     reads: frozenset[str] = frozenset()
 
-    def __init__(self, topn: Count = 3, replace: bool = False, each: bool = False, data: str | None = None) -> None:
-        self._mode = synonym_mode(self.method, replace, each)
-        self._topn, self._wordnet = topn, WordNetFiles(find_wordnet(data))
+    def __init__(self, topn: Count = 3, replace: bool = False, data: str | None = None) -> None:
+        self._replace, self._topn, self._wordnet = replace, topn, WordNetFiles(find_wordnet(data))
         self._stop_words = question_rules().stop_words
 
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the candidates, with WordNet identified by its content."""
         stop_words = question_rules().hash
-        return {"topn": self._topn, "mode": self._mode, "wordnet": self._wordnet.digest, "stop_words": stop_words}
+        return {
+            "topn": self._topn,
+            "mode": "replace" if self._replace else "expand",
+            "wordnet": self._wordnet.digest,
+            "stop_words": stop_words,
+        }
 
     def reformulate(self, batch: QueryBatch) -> Candidates:
-        """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
-        return use_synonyms(batch, self._synonyms, self._mode)
+        """One candidate for each query with a synonym."""
+        return use_synonyms(batch, self._synonyms, self._replace)
 
     def _synonyms(self, word: str) -> list[str]:
         if word in self._stop_words:
@@ -170,25 +174,28 @@ Entries = dict[str, list[str]]
 class ThesaurusReformulator:
     """Adds up to topn synonyms of each word from your own file, or replaces the word by them.
 
-    ``replace``: replace the word by its synonyms. ``each``: one candidate for each synonym, which replaces its word.
+    ``replace``: replace the word by its synonyms.
     Phrases of the file are matched too, the longest first.
     """
 
     method = "thesaurus"
     reads: frozenset[str] = frozenset()
 
-    def __init__(self, file: str, topn: Count = 3, replace: bool = False, each: bool = False) -> None:
-        self._mode = synonym_mode(self.method, replace, each)
-        self._topn, self._entries = topn, read_thesaurus(Path(file))
+    def __init__(self, file: str, topn: Count = 3, replace: bool = False) -> None:
+        self._replace, self._topn, self._entries = replace, topn, read_thesaurus(Path(file))
         self._longest = max((len(head.split()) for head in self._entries), default=1)
 
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the candidates, with the file identified by its content."""
-        return {"topn": self._topn, "mode": self._mode, "entries": fingerprint(self._entries)}
+        return {
+            "topn": self._topn,
+            "mode": "replace" if self._replace else "expand",
+            "entries": fingerprint(self._entries),
+        }
 
     def reformulate(self, batch: QueryBatch) -> Candidates:
-        """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
-        return use_synonyms(batch, self._synonyms, self._mode, self._longest)
+        """One candidate for each query with a synonym."""
+        return use_synonyms(batch, self._synonyms, self._replace, self._longest)
 
     def _synonyms(self, phrase: str) -> list[str]:
         return first_with_other_stems(phrase, self._entries.get(phrase, []), self._topn)

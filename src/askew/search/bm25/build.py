@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from askew.core import machine
 from askew.core.compiled import compiled
-from askew.core.errors import ConfigError
 from askew.core.files import HALF_WRITTEN
 from askew.core.folders import refuse_full
 from askew.search.bm25.analyze import Analyzer, Ints, TermReader, TermVocabulary
@@ -55,7 +54,7 @@ _SUMS = ("documents", "postings", "tokens", "filled", "blank")
 def merge_shards(shards: Sequence[Path | str], out: Path | str) -> Index:
     """Merge indexes of ranges of documents, in the given order, into a new folder, completely or not at all.
 
-    The merged index has texts if every shard has texts.
+    All shards are made with the same settings.
     """
     out = Path(out)
     refuse_full(out)
@@ -71,11 +70,6 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
     """Write the index of all shards to a folder. The header is written last."""
     with ThreadPoolExecutor(threads) as pool:
         shards = _open(folders, pool)
-        has_texts = [TEXTS in shard.header["files"] for shard in shards]
-        if any(has_texts) and not all(has_texts):
-            odd = shards[has_texts.index(False)].folder
-            problem = f"index {odd}: it has no texts, but other shards have texts; index all shards with texts"
-            raise ConfigError(problem, code="no-texts", shard=odd.name)
         doc_ids = pa.concat_arrays([shard.doc_ids for shard in shards])
         refuse_repeats(doc_ids)
         terms = pc.unique(pa.concat_arrays([shard.terms for shard in shards]))
@@ -84,7 +78,7 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
             shard.number = pc.index_in(shard.terms, value_set=terms).to_numpy().astype(np.int32)
         write_strings(out / "terms.arrow", terms)
         write_strings(out / "doc_ids.arrow", doc_ids)
-        _write_arrays(shards, len(terms), out, pool, all(has_texts))
+        _write_arrays(shards, len(terms), out, pool)
     headers = [shard.header for shard in shards]
     facts: dict[str, Any] = {name: sum(header[name] for header in headers) for name in _SUMS}
     facts |= {"analyzer": headers[0]["analyzer"], "terms": len(terms)}
@@ -114,20 +108,8 @@ class _Shard:
 
 
 def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
-    """Open shards, verify every byte of them, and check that they can be merged."""
-    if not folders:
-        raise ConfigError("shards: expected at least one index, found none", code="no-shards")
+    """Open shards and verify every byte of them."""
     headers = [read_header(folder) for folder in folders]
-    for folder, header in zip(folders, headers, strict=True):
-        if header["kind"] != KIND:
-            raise ConfigError(
-                f"index {folder}: made for the ranker {header['kind']!r}; only indexes for {KIND!r} can be merged"
-            )
-        if header["analyzer"] != headers[0]["analyzer"]:
-            raise ConfigError(
-                f"index {folder}: made with the analyzer {header['analyzer']!r}, but the first shard with "
-                f"{headers[0]['analyzer']!r}; index all shards with the same analyzer"
-            )
     files = [(f / name, facts) for f, h in zip(folders, headers, strict=True) for name, facts in h["files"].items()]
     list(pool.map(lambda file: check_file(*file), files))
     shards = [_Shard(folder, header) for folder, header in zip(folders, headers, strict=True)]
@@ -136,7 +118,7 @@ def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
     return shards
 
 
-def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor, has_texts: bool) -> None:
+def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor) -> None:
     def write(name: str, pieces: Iterable[Any]) -> None:
         with (out / name).open("wb") as file:
             for piece in pieces:
@@ -156,7 +138,7 @@ def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadP
     write("forward_offsets.i64", _joined_offsets(shards, "forward_offsets.i64"))
     write("forward_terms.i32", (shard.number[piece] for shard, piece in _pieces(shards, "forward_terms.i32")))
     write("forward_tf.i32", (piece for _, piece in _pieces(shards, "forward_tf.i32")))
-    if has_texts:
+    if TEXTS in shards[0].header["files"]:
         write(TEXTS, (piece for _, piece in _pieces(shards, TEXTS)))
         write(TEXT_OFFSETS, _joined_offsets(shards, TEXT_OFFSETS))
 
