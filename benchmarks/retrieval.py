@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from anserini import Anserini, is_available
 
 import askew
 from askew.data.documents import read_documents
 from askew.data.queries import read_queries
-from askew.search import lucene
 from askew.search.bm25.ranker import Bm25Ranker
 from askew.search.retrieve import index as index_documents
 from askew.search.retrieve import make_ranker, search_queries
@@ -32,10 +32,10 @@ MOST_QUERIES = 1500
 
 def against_lucene(folder: Path, index: Path, queries: Path) -> None:
     texts = read_queries(queries)["text"].to_pylist()[:MOST_QUERIES]
-    lucene.make_index(read_documents(folder / "docs.tsv"), index.with_name(f"{index.name}-{queries.stem}-lucene"))
-    ranker, peer = Bm25Ranker(index), lucene.LuceneRanker(index.with_name(f"{index.name}-{queries.stem}-lucene"))
+    documents = [text for batch in read_documents(folder / "docs.tsv") for text in batch["text"].to_pylist()]
+    ranker, peer = Bm25Ranker(index), Anserini(index.with_name(f"{index.name}-{queries.stem}-lucene"), documents)
     for k in (10, 1000):
-        hits, theirs, same, worst = ranker.search(texts, k), peer.search(texts, k), 0, 0.0
+        hits, theirs, same, worst = ranker.search(texts, k), peer.search("bm25", texts, k), 0, 0.0
         for i in range(len(texts)):
             ours, other = (slice(h.offsets[i], h.offsets[i + 1]) for h in (hits, theirs))
             same += np.array_equal(theirs.docs[other], hits.docs[ours])
@@ -54,7 +54,7 @@ def main() -> None:
             if not index.exists():
                 index_documents(folder / "docs.tsv", index)
             print(f"{name}, {queries}:")
-            if lucene.is_available():
+            if is_available():
                 against_lucene(folder, index, folder / queries)
             for ranker in ("bm25", "bm25-msmarco", "qld"):
                 out = Path(scratch) / f"{name}-{ranker}.run"

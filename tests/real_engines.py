@@ -17,8 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
+from anserini import anserini_jar
+
 from askew.core.errors import DataError
-from askew.search.lucene import anserini_jar
 
 # The maximum time to wait for the start of an engine.
 _PATIENCE_S = 120.0

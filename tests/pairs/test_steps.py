@@ -295,7 +295,6 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         ('ranker = "bm25"', 'ranker = "rm3"\ndocuments = 2000', "'documents' should be from 1 to 1000"),
         ('ranker = "bm25"', 'ranker = "rm3"\noriginal = nan', "nan is no finite number"),
         ('ranker = "bm25"', 'ranker = "rocchio"\nbeta = -1', "'beta' should be 0 or more"),
-        ('ranker = "bm25"', 'ranker = "lucene"\nb = 2.0', "'b' should be from 0 to 1"),
         ('ranker = "bm25"', 'ranker = "dense"\nnprobe = 0', "'nprobe' should be 1 or more"),
         ('ranker = "bm25"', 'ranker = "dense"\nsearch = "fast"', "'search' should be one of exact, faiss"),
         ('ranker = "bm25"', 'ranker = "bm25"\nindex = {analyzer = "x"}', "'analyzer' should be one of english, plain"),

@@ -1,4 +1,4 @@
-"""Synonyms from WordNet and from a file, shorter queries, and spelling."""
+"""Synonyms from WordNet and from a file, and shorter queries."""
 
 import json
 import zipfile
@@ -7,19 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.core.errors import ConfigError, DataError
-from askew.core.protocols import Passage, QueryBatch
+from askew.core.errors import DataError
+from askew.core.protocols import QueryBatch
 from askew.rewrite import thesaurus as wordnet_files
-from askew.rewrite.lexical import (
-    SAME,
-    ReduceReformulator,
-    SpellingReformulator,
-    WordList,
-    distance,
-    first_with_other_stems,
-)
+from askew.rewrite.lexical import SAME, ReduceReformulator, first_with_other_stems
 from askew.rewrite.thesaurus import ThesaurusReformulator, WordNetFiles, WordNetReformulator, find_wordnet
-from askew.testing.contracts import ToyStatistics, check_reformulator, toy_asked
+from askew.testing.contracts import check_reformulator, toy_asked
 
 SENSES = {
     "noun": [
@@ -268,79 +261,3 @@ def test_reducing_only_leaves_words_out_and_never_all(words):
         rest = iter(words)
         assert candidate and all(one in rest for one in candidate.split()), "the words stay in their order"
         assert len(candidate.split()) < len(words)
-
-
-# Spelling
-
-
-@pytest.fixture
-def statistics():
-    return ToyStatistics(["a nurse in a hospital ward", "the railway station", "a nurse at the station", "cleverness"])
-
-
-def test_an_unknown_word_becomes_the_nearest_known_one(statistics, tmp_path):
-    (tmp_path / "words.txt").write_text("nurse\nnudge\nrailway\nstation\n")
-    spelling = SpellingReformulator(words=str(tmp_path / "words.txt"))
-    found = spelling.reformulate(asked("the Nurze", "ralway sattion", "nurse", "zzzz", statistics=statistics))
-    assert (found.rows, found.texts) == ([0, 1], ["the nurse", "railway station"])
-    assert found.rejected == {"no unknown word": 1, "nothing found": 1}
-
-
-def test_words_come_from_the_passages_of_the_query_too(statistics):
-    passages = ((Passage("d", "A hospital ward", 1.0),), (Passage("d", "none", 1.0),))
-    found = SpellingReformulator().reformulate(asked("hospitl", "hospitl", passages=passages, statistics=statistics))
-    assert (found.rows, found.texts) == ([0], ["hospital"])
-
-
-def test_two_changes_are_allowed_in_long_words_only(statistics, tmp_path):
-    (tmp_path / "words.txt").write_text("hospital\nnurse\n")
-    spelling = SpellingReformulator(words=str(tmp_path / "words.txt"))
-    assert spelling.reformulate(asked("hozpitol nurxx", statistics=statistics)).texts == ["hospital nurxx"]
-
-
-def test_a_near_word_that_the_collection_does_not_know_is_no_help(statistics, tmp_path):
-    (tmp_path / "words.txt").write_text("purse\n")
-    found = SpellingReformulator(words=str(tmp_path / "words.txt")).reformulate(asked("purze", statistics=statistics))
-    assert found.rejected == {"nothing found": 1}
-
-
-def test_the_word_in_more_documents_wins_a_tie(tmp_path):
-    statistics = ToyStatistics(["lamb", "lamp", "lamp"])
-    (tmp_path / "words.txt").write_text("lamb\nlamp\n")
-    found = SpellingReformulator(words=str(tmp_path / "words.txt")).reformulate(asked("lamq", statistics=statistics))
-    assert found.texts == ["lamp"]
-
-
-def test_spelling_keeps_the_contract():
-    toy = toy_asked()
-    wrong = QueryBatch(
-        toy.query_ids, ("good nurze", "ralway station", "", "brothr", "façadse"), toy.passages, toy.statistics
-    )
-    found = check_reformulator(SpellingReformulator(), wrong)
-    assert found.texts == ["good nurse", "railway station", "brother", "façades"]
-
-
-def test_spelling_needs_statistics():
-    with pytest.raises(ConfigError, match="statistics"):
-        SpellingReformulator().reformulate(asked("nurze"))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "changes"),
-    [
-        ("", "", 0),
-        ("abc", "", 3),
-        ("nurse", "nurze", 1),
-        ("nurse", "nruse", 1),
-        ("nurse", "nurses", 1),
-        ("ca", "abc", 3),
-    ],
-)
-def test_distance_counts_changes_by_hand(one, other, changes):
-    assert distance(one, other) == distance(other, one) == changes
-
-
-@given(st.lists(st.text(alphabet="abcé", min_size=1, max_size=6)), st.text(alphabet="abcé", min_size=1, max_size=6))
-def test_the_quick_look_loses_no_near_word(words, wrong):
-    expected = {one for one in words if 0 < distance(one, wrong) <= 2}
-    assert set(WordList(words).within(wrong, 2)) == expected

@@ -20,7 +20,6 @@ WRONG = {
     ("reformulator", "embedding"): {"topn": 0, "similarity": "dot", "minimum": math.nan},
     ("reformulator", "wordnet"): {"topn": 0},
     ("reformulator", "thesaurus"): {"topn": 0},
-    ("reformulator", "spelling"): {"shortest": 0},
     ("reformulator", "reduce"): {"shortest": 0},
     ("reformulator", "swap"): {"mode": "both"},
     ("reformulator", "docquery"): {"preset": "t5", "count": 0, "passages": 0},

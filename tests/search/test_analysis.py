@@ -2,11 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import UnknownName
-from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
 
 
@@ -68,21 +67,12 @@ def test_more_distinct_words_than_expected_make_the_table_grow():
     assert len(tokens(text)) == len(set(tokens(text))) == 50_000
 
 
-@pytest.mark.skipif(not lucene.is_available(), reason="Lucene is not installed (extra 'lucene')")
-@settings(deadline=None, max_examples=500)
-@given(st.text(st.characters(blacklist_categories=("Cs", "Cn", "Co")), max_size=40))
-def test_any_text_is_analysed_as_by_lucene_itself(text):
-    java = lucene.java_classes()
-    analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
-    assert Analyzer().terms(text) == list(java("io.anserini.analysis.AnalyzerUtils").analyze(analyzer, text).toArray())
-
-
 @pytest.mark.parametrize(
     ("text", "terms"),
     [("_\u1082", ["\u1082"]), ("__\u1082_", ["\u1082"]), ("_\u1082a", ["_\u1082a"]), ("___", []), ("_\u0301", [])],
 )
 def test_underscores_alone_do_not_swallow_a_mark_that_is_a_word(text, terms):
-    # As Lucene has it; found by the comparison with it above.
+    # As Lucene has it; found by the comparison in test_lucene_parity.py.
     assert Analyzer().terms(text) == terms
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.plugins import check
-from askew.search import lucene
 from askew.search.bm25 import index as bounds
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
@@ -306,22 +305,6 @@ def test_wrong_parameters_are_refused():
         with pytest.raises(ConfigError):
             check("ranker", name, wrong)
     assert set(MODELS) == {"bm25", "bm25-msmarco", "qld"}
-
-
-@pytest.mark.skipif(not lucene.is_available(), reason="Lucene is not installed (extra 'lucene')")
-def test_lists_are_identical_to_lucenes_on_the_demo(tmp_path):
-    from askew.data.collection import demo_files
-    from askew.data.documents import read_documents
-
-    demo = demo_files()
-    ranker = Bm25Ranker(build_index(read_documents(demo.docs), tmp_path / "i"))
-    lucene.make_index(read_documents(demo.docs), tmp_path / "l")
-    peer = lucene.LuceneRanker(tmp_path / "l")
-    queries = [line.split("\t")[1] for line in demo.queries_file.read_text().splitlines()]
-    hits = ranker.search(queries, 100)
-    theirs = peer.search(queries, 100)
-    assert hits.docs.tolist() == theirs.docs.tolist()
-    np.testing.assert_allclose(hits.scores, theirs.scores, rtol=0, atol=1e-5)
 
 
 def test_scores_equal_as_32_bit_floats_are_a_tie_whichever_list_is_walked_first(tmp_path):

@@ -4,7 +4,6 @@ import pyarrow as pa
 import pytest
 
 from askew.core.plugins import build, names
-from askew.search import lucene
 from askew.testing.contracts import TOY_DOCS, TOY_QUERIES, check_ranker, toy_documents
 from search_server import ToyEngine
 
@@ -21,10 +20,6 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
     """A ranker of each name, as small as it can be."""
     if name in ("bm25", "bm25-msmarco", "qld", "rm3", "rocchio"):
         return build("ranker", name, {"index": made("bm25", tmp_path / "b")})
-    if name == "lucene":
-        if not lucene.is_available():
-            pytest.skip("the extra 'lucene' is not installed")
-        return build("ranker", name, {"index": made("lucene", tmp_path / "l")})
     if name == "replay":
         return build("ranker", name, {"run": RUN, "queries": TEXTS})
     if name == "callable":

@@ -10,7 +10,6 @@ import pytest
 from askew.core.errors import AskewError, StoreError
 from askew.core.plugins import build
 from askew.search import disk as blocks
-from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
 from askew.search.bm25.index import Index
@@ -203,21 +202,14 @@ def test_an_index_of_an_unknown_format_is_refused_with_the_command_that_rebuilds
     [
         ("dense", None, "vectors.f32"), ("lateinteraction", "tiny_colbert", "tokens.bin"),
         ("sparse", "tiny_splade", "docs.i32"), ("sparse", "tiny_splade", "weights-model/impacts.f32"),
-        ("lucene", None, "lucene/_0.cfs"),
     ],
 )  # fmt: skip
 def test_no_ranker_answers_from_a_damaged_block(kind, model, name, tmp_path, lazily, request):
-    if kind == "lucene":
-        if not lucene.is_available():
-            pytest.skip("the extra 'lucene' is not installed")
-    else:
-        pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
+    pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
     settings = {} if model is None else {"model": request.getfixturevalue(model)}
     build("index", kind, {"documents": [toy_documents()], "folder": tmp_path / "i", **settings})
     expected = build("ranker", kind, {"index": tmp_path / "i"}).search(["mother and sister", "the station opens"], 3)
     path = tmp_path / "i" / name
-    if kind == "lucene":
-        path = max((tmp_path / "i" / "lucene").iterdir(), key=lambda file: file.stat().st_size)
     for byte in range(0, path.stat().st_size, max(1, path.stat().st_size // 7)):
         flip(path, byte, 6)
         try:

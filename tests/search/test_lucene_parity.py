@@ -5,19 +5,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from askew.core.errors import UnknownName
 from askew.core.plugins import build
 from askew.data.collection import demo_files
 from askew.data.documents import read_documents
 from askew.data.queries import read_queries
-from askew.search import lucene
+from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.ranker import make_index
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from anserini import RANKERS, Anserini
+from anserini import RANKERS, Anserini, is_available, java_classes
 
-pytestmark = pytest.mark.skipif(not lucene.is_available(), reason="Lucene is not installed (extra 'lucene')")
+pytestmark = pytest.mark.skipif(not is_available(), reason="Lucene is not installed (extra 'lucene')")
 
 EMPTY = ("", " \t\n", "the of and", "... !", "\u00a0")
 ODD = ("naïve café", "日 本 語", "😀 smile", "x" * 20 + " " + "y" * 21, "it's 2020 a1b2")
@@ -69,3 +71,11 @@ def test_a_ranker_that_anserini_does_not_have_is_refused(collection):
     _, anserini, _ = collection
     with pytest.raises(UnknownName, match="rocchio"):
         anserini.search("dense", ["apple"])
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cn", "Co")), max_size=40))
+def test_any_text_is_analysed_as_by_lucene_itself(text):
+    java = java_classes()
+    analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+    assert Analyzer().terms(text) == list(java("io.anserini.analysis.AnalyzerUtils").analyze(analyzer, text).toArray())

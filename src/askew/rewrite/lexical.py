@@ -9,12 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
-
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError
 from askew.core.files import DATA, fingerprint, parse_toml
 from askew.core.plugins import Count
-from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
+from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import stem, word
 from askew.data.files import read_text
 
@@ -113,105 +111,6 @@ def use_synonyms(batch: QueryBatch, lookup: Lookup, replace: bool, longest: int 
         else:
             candidates.add(row, " ".join([one_line(text), *new]))
     return candidates
-
-
-# Spelling correction: words that do not occur in the collection are replaced by similar words that do.
-
-# Words of this length or more may have two errors.
-_LONG = 8
-
-
-class SpellingReformulator:
-    """Replaces each word that does not occur in the collection by the most similar word that does.
-
-    A similar word is one edit away (a letter added, removed or replaced, or two neighbors exchanged), or two edits for
-    words of eight letters or more. Similar words come from the top-ranked passages of the query and from ``words``, a
-    file with one word per line. Words shorter than ``shortest`` and words with digits are not changed.
-    """
-
-    method = "spelling"
-    reads = frozenset({"passages", "statistics"})
-
-    def __init__(self, words: str | None = None, shortest: Count = 4) -> None:
-        self._shortest = shortest
-        self._listed = WordList(word(read_text(Path(words), "words")) if words else ())
-
-    def settings(self) -> dict[str, Any]:
-        """Return everything that determines the candidates, with the word list identified by its content."""
-        return {"shortest": self._shortest, "words": fingerprint(self._listed.words)}
-
-    def reformulate(self, batch: QueryBatch) -> Candidates:
-        """Return one candidate for each query with an unknown word that is similar to a known one."""
-        candidates, statistics = Candidates(), batch.statistics
-        if not len(batch):
-            return candidates
-        if statistics is None:
-            raise ConfigError("spelling needs the statistics of a collection, found none")
-        for row, text in enumerate(batch.texts):
-            pairs = statistics.split(text)
-            fit = {typed: term for typed, term in pairs if term and typed.isalpha() and len(typed) >= self._shortest}
-            counts = statistics.document_frequency(list(fit.values()))
-            wrong = [typed for typed, count in zip(fit, counts.tolist(), strict=True) if not count]
-            passages = batch.passages[row] if wrong and batch.passages else ()
-            near = WordList(other for passage in passages for other, term in statistics.split(passage.text) if term)
-            right = {typed: self._nearest(typed, near, statistics) for typed in wrong}
-            if any(right.values()):
-                candidates.add(row, " ".join(right.get(typed) or typed for typed, _ in pairs))
-            else:
-                candidates.reject("nothing found" if wrong else "no unknown word")
-        return candidates
-
-    def _nearest(self, wrong: str, near: WordList, statistics: CollectionStatistics) -> str | None:
-        """Return the known word with the fewest edits; ties by document frequency, then alphabetically."""
-        most = 2 if len(wrong) >= _LONG else 1
-        changes = {**near.within(wrong, most), **self._listed.within(wrong, most)}
-        terms = {other: next((term for _, term in statistics.split(other) if term), None) for other in changes}
-        fit = [other for other in changes if terms[other]]
-        counts = statistics.document_frequency([str(terms[other]) for other in fit]).tolist()
-        ranked = [(changes[other], -count, other) for other, count in zip(fit, counts, strict=True) if count]
-        return min(ranked)[2] if ranked else None
-
-
-class WordList:
-    """A word list that finds the words similar to another word without comparing it with each of them."""
-
-    def __init__(self, words: Iterable[str] = ()) -> None:
-        self.words = sorted({entry for entry in words if entry.isalpha()})
-        self._letters = np.array([_letters(entry) for entry in self.words], np.uint64)
-        self._lengths = np.array([len(entry) for entry in self.words], np.int64)
-
-    def within(self, wrong: str, most: int) -> dict[str, int]:
-        """Return the words that are 1 to ``most`` edits away, each with its number of edits."""
-        if not self.words:
-            return {}
-        # One edit removes at most one letter and adds at most one.
-        other = np.bitwise_count(self._letters ^ np.uint64(_letters(wrong))) <= 2 * most
-        fit = np.flatnonzero(other & (np.abs(self._lengths - len(wrong)) <= most))
-        changes = {self.words[at]: distance(wrong, self.words[at]) for at in fit.tolist()}
-        return {entry: count for entry, count in changes.items() if 0 < count <= most}
-
-
-def _letters(entry: str) -> int:
-    """Return the set of a word's letters as bits; several letters may share a bit."""
-    bits = 0
-    for letter in entry:
-        bits |= 1 << (ord(letter) % 64)
-    return bits
-
-
-def distance(first: str, other: str) -> int:
-    """Return the edit distance with exchanges of neighboring letters; no letter is edited twice."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, letter in enumerate(first, start=1):
-        row = [i]
-        for j, against in enumerate(other, start=1):
-            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and first[i - 2] == against:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
 
 
 # Shorter queries: the frame of a question ("can you tell me what is the ...") is removed, then all stop words.

@@ -217,7 +217,7 @@ def test_attempts_come_to_an_end():
 
 def test_requests_are_as_many_in_a_second_as_allowed(monkeypatch):
     waited = []
-    monkeypatch.setattr(requester, "_sleep", lambda seconds, stop: waited.append(seconds))
+    monkeypatch.setattr("askew.core.pace._sleep", lambda seconds, stop: waited.append(seconds))
     monkeypatch.setattr(requester, "RateLimit", partial(RateLimit, clock=lambda: 100.0))
     EngineRanker(Plain(), quick(per_second=2.0, concurrency=1)).search([str(i) for i in range(6)], 3)
     # Two may go at once; each of the others waits half a second longer than the one before it.
