@@ -23,8 +23,8 @@ from askew.search.retrieve import index as index_documents
 from askew.search.retrieve import make_ranker, queries_of
 
 _FAST_LINES = """stem.krovetz stem.lovins stem.paicehusk stem.porter stem.porter2 stem.sstemmer stem.trunc4 stem.trunc5
-wordnet thesaurus reduce swap embedding rm3 rocchio relevancefeedback fairfeedback docluster termcluster
-onfields adaponfields extract replay"""
+wordnet thesaurus reduce swap embedding rm3 rocchio relevancefeedback fairfeedback
+onfields extract replay"""
 FAST = _FAST_LINES.split()
 only: set[str] = set()
 

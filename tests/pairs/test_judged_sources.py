@@ -134,10 +134,7 @@ def test_a_candidate_is_made_from_its_document_or_from_all_passages_that_its_met
         ({"method": "rocchio", "documents": 3}, 3),
         ({"method": "fairfeedback"}, 10),
         ({"method": "relevancefeedback"}, 10),
-        ({"method": "docluster"}, 10),
-        ({"method": "termcluster"}, 5),
         ({"method": "onfields"}, 3),
-        ({"method": "adaponfields"}, 3),
     ],
 )
 def test_methods_that_mix_passages_say_how_many(spec, mixes):

@@ -1,4 +1,4 @@
-"""Bose-Einstein weights and the rarity of a query's terms, by hand."""
+"""Bose-Einstein weights by hand."""
 
 import math
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.protocols import Passage, QueryBatch
-from askew.rewrite.feedback import AdaptiveOnFields, OnFields, Reading, bose_einstein, rarity
+from askew.rewrite.feedback import OnFields, bose_einstein
 from askew.testing.contracts import ToyStatistics, check_reformulator, toy_asked
 
 
@@ -74,34 +74,11 @@ def test_a_weight_grows_with_the_count_and_is_above_zero(mean, tf):
     assert 0 < bose_einstein(tf, mean) < bose_einstein(tf + 1, mean)
 
 
-def test_the_rarity_of_a_query_is_that_computed_by_hand():
-    # log2(64 / 1) = 6, log2(64 / 4) = 4, log2(64 / 8) = 3; an unknown term counts as once in the collection
-    for query, expected in (("fig", 6), ("fig kiwi", 5), ("the kiwi plum plum", 10 / 3), ("unheard kiwi", 5), ("", 0)):
-        one = asked(query, collection=EIGHT)
-        assert ToyStatistics(EIGHT).tokens == 64
-        assert rarity(Reading(one, "adaponfields", 3)) == pytest.approx([expected])
-
-
-def test_only_queries_of_rare_terms_are_expanded():
-    expanded = AdaptiveOnFields(limit=5.0).reformulate(asked("fig kiwi", "plum", collection=EIGHT))
-    assert (expanded.texts, expanded.rejected) == (["fig kiwi plum"], {})
-    left = AdaptiveOnFields(limit=5.01).reformulate(asked("fig kiwi", "plum", collection=EIGHT))
-    assert (left.texts, left.rejected) == ([], {"no expansion preferred": 1})
-
-
-def test_with_no_limit_the_adaptive_way_is_the_plain_one():
-    one = asked("fig", *EIGHT[:3], collection=EIGHT)
-    assert AdaptiveOnFields(limit=0.0).reformulate(one).texts == OnFields().reformulate(one).texts
-
-
 def test_a_blank_query_is_one_for_which_nothing_is_found():
-    for method in (OnFields(), AdaptiveOnFields()):
-        assert method.reformulate(asked(" ", "plum", collection=EIGHT)).rejected == {"nothing found": 1}
+    assert OnFields().reformulate(asked(" ", "plum", collection=EIGHT)).rejected == {"nothing found": 1}
 
 
 def test_expansion_by_fields_keeps_the_contract_of_reformulators():
     found = check_reformulator(OnFields())
     assert set(found.rows) == {0, 1, 3, 4}
     assert found.texts[1].startswith(f"{toy_asked().texts[1]} ")
-    assert check_reformulator(AdaptiveOnFields()).rejected == {"no expansion preferred": 4, "nothing found": 1}
-    assert len(check_reformulator(AdaptiveOnFields(limit=4.0))) in range(1, 5)

@@ -9,9 +9,6 @@ from askew.core.plugins import build
 
 WRONG = {
     ("reformulator", "bertqe"): {"documents": 0, "chunks": 0, "chunk_words": 0, "batch_size": 0},
-    ("reformulator", "docluster"): {"documents": 0, "words": 0, "similarity": 1.5},
-    ("reformulator", "termcluster"): {"edges": 0, "weight": -1.0},
-    ("reformulator", "adaponfields"): {"documents": 0, "words": 0, "limit": math.nan},
     ("reformulator", "rm3"): {"documents": 0, "terms": 0, "original": 1.5, "common": -0.1},
     ("reformulator", "rocchio"): {"alpha": -1.0, "beta": math.inf},
     ("reformulator", "relevancefeedback"): {"documents": -1},

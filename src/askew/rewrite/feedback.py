@@ -31,7 +31,7 @@ from askew.core import plugins as registry
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.plugins import Count, NotNegative, Share
-from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
+from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import Tokenizer, build_vocabulary
 from askew.rewrite.lexical import one_line
 from askew.search.feedback import EXACT, Rm3, Rocchio, has_usable_length, is_common, to_sum_one
@@ -169,8 +169,6 @@ class Feedback:
 
 # Expansion by divergence from randomness, after He and Ounis (2007) and ReQue's onfields.
 
-NOT_TELLING = "no expansion preferred"
-
 
 @dataclass
 class OnFields(Feedback):
@@ -185,9 +183,9 @@ class OnFields(Feedback):
         """The best terms of the top-ranked passages of each query with their weights."""
         bags = [reading.bags(row) for row in range(len(reading))]
         counts = [Counter(term for bag in some for term in bag.counts.elements() if term.isalnum()) for some in bags]
-        frequency = _collection_frequency(
-            reading.statistics, sorted({term for of_query in counts for term in of_query})
-        )
+        terms = sorted({term for of_query in counts for term in of_query})
+        found = reading.statistics.collection_frequency(terms).tolist() if terms else []
+        frequency = {term: max(1, n) for term, n in zip(terms, found, strict=True)}
         documents = max(1, reading.statistics.documents)
         weighted = []
         for of_query in counts:
@@ -196,47 +194,9 @@ class OnFields(Feedback):
         return weighted
 
 
-@dataclass
-class AdaptiveOnFields(OnFields):
-    """Appends the words of onfields to queries with rare terms, and does not expand other queries (adaponfields)."""
-
-    method = "adaponfields"
-
-    limit: NotNegative = 10.0
-
-    def reformulate(self, batch: QueryBatch) -> Candidates:
-        """Return the expanded query if its AvICTF is ``limit`` or more; other queries are counted as rejected."""
-        reading = self.read(batch)
-        weights, telling = self.weigh(reading), rarity(reading)
-        candidates = Candidates()
-        for row, text in enumerate(batch.texts):
-            if reading.query(row).counts and telling[row] < self.limit:
-                candidates.reject(NOT_TELLING)
-            else:
-                add_expanded(candidates, row, text, reading.new_words(row, weights[row]))
-        return candidates
-
-
 def bose_einstein(tf: float, mean: float) -> float:
     """Return the Bo1 weight of a term that occurs ``tf`` times in the passages and ``mean`` times per document."""
     return tf * math.log2((1 + mean) / mean) + math.log2(1 + mean)
-
-
-def rarity(reading: Reading) -> list[float]:
-    """Return the AvICTF of each query; 0 for a query without terms."""
-    terms = sorted({term for row in range(len(reading)) for term in reading.query(row).counts})
-    frequency, tokens = _collection_frequency(reading.statistics, terms), max(1, reading.statistics.tokens)
-    rarities = []
-    for row in range(len(reading)):
-        counts = reading.query(row).counts
-        total = math.fsum(n * math.log2(tokens / frequency[term]) for term, n in counts.items())
-        rarities.append(total / counts.total() if counts else 0.0)
-    return rarities
-
-
-def _collection_frequency(statistics: CollectionStatistics, terms: Sequence[str]) -> dict[str, int]:
-    frequencies = statistics.collection_frequency(terms).tolist() if terms else []
-    return {term: max(1, n) for term, n in zip(terms, frequencies, strict=True)}
 
 
 _MOST_KEPT = 500
