@@ -29,8 +29,9 @@ from askew.core.errors import AskewError
 from askew.search import disk
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
-from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3
+from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker
 from askew.search.disk import StoredTexts, check_index, keeping_texts
+from askew.search.feedback import Rm3
 
 _WARM_S, _LEAST_TURNS = 20.0, 8
 

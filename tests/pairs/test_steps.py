@@ -299,7 +299,6 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         ('ranker = "bm25"', 'ranker = "dense"\nsearch = "fast"', "'search' should be one of exact, faiss"),
         ('ranker = "bm25"', 'ranker = "bm25"\nindex = {analyzer = "x"}', "'analyzer' should be one of english, plain"),
         ('ranker = "bm25"', 'ranker = "sparse"', "retrieve.index: the ranker 'sparse' needs the setting 'model'"),
-        ('ranker = "bm25"', 'ranker = "lateinteraction"\nindex = {precision = "int8"}', "one of float16, float32"),
         ("[evaluate]", '[first_pass]\nranker = "bm52"\n[evaluate]', "unknown ranker 'bm52'"),
         ('source = "demo"', 'source = "demo"\nfields = 3', "collection.fields should be a list of names"),
         ('source = "demo"', 'source = "demo"\nsplit = 3', "collection.split should be a name"),

@@ -91,16 +91,6 @@ def tiny_cross(tiny_parts, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tiny_colbert(tiny_parts, tmp_path_factory):
-    from sentence_transformers import MultiVectorEncoder
-
-    plain = _save(tiny_parts, "BertModel", tmp_path_factory.mktemp("plain"))
-    folder = tmp_path_factory.mktemp("colbert")
-    MultiVectorEncoder(plain, device="cpu").save(str(folder))
-    return str(folder)
-
-
-@pytest.fixture(scope="session")
 def tiny_words(bert_tokenizer, tmp_path_factory):
     """An encoder of one random vector for each word: texts that share words are near each other."""
     pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")

@@ -45,9 +45,6 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
     if name == "sparse":
         model = request.getfixturevalue("tiny_splade")
         return build("ranker", name, {"index": made("sparse", tmp_path / "s", model=model)})
-    if name == "lateinteraction":
-        model = request.getfixturevalue("tiny_colbert")
-        return build("ranker", name, {"index": made("lateinteraction", tmp_path / "i", model=model)})
     if name == "crossencoder":
         model = request.getfixturevalue("tiny_cross")
         return build("ranker", name, {"first": bm25, "texts": TOY_DOCS, "model": model})
@@ -64,13 +61,6 @@ def test_fusion_keeps_the_contract_by_either_method(method, tmp_path):
     bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
     qld = build("ranker", "qld", {"index": tmp_path / "b"})
     check_ranker(build("ranker", "fusion", {"rankers": [bm25, qld], "method": method}))
-
-
-def test_late_interaction_over_a_first_ranker_keeps_the_contract(tmp_path, request):
-    pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
-    bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
-    index = made("lateinteraction", tmp_path / "i", model=request.getfixturevalue("tiny_colbert"))
-    check_ranker(build("ranker", "lateinteraction", {"index": index, "first": bm25}))
 
 
 def test_dense_by_faiss_keeps_the_contract(tmp_path):

@@ -178,10 +178,10 @@ def test_an_array_is_compared_however_it_is_read(tmp_path, lazily, kind, name):
 
 def test_rows_of_vectors_are_compared_by_row(tmp_path, lazily):
     values = np.arange(400, dtype=np.float16)
-    values.tofile(tmp_path / "tokens.bin")
-    known = describe_file(tmp_path / "tokens.bin")
-    flip(tmp_path / "tokens.bin", 2 * 395, 0)
-    read = CheckedArray(tmp_path / "tokens.bin", known, np.float16, width=8)
+    values.tofile(tmp_path / "tokens.f16")
+    known = describe_file(tmp_path / "tokens.f16")
+    flip(tmp_path / "tokens.f16", 2 * 395, 0)
+    read = CheckedArray(tmp_path / "tokens.f16", known, width=8)
     assert read[1:3].tolist() == values.reshape(-1, 8)[1:3].tolist()
     with pytest.raises(StoreError, match="damaged between"):
         read[49:50]
@@ -200,7 +200,7 @@ def test_an_index_of_an_unknown_format_is_refused_with_the_command_that_rebuilds
 @pytest.mark.parametrize(
     ("kind", "model", "name"),
     [
-        ("dense", None, "vectors.f32"), ("lateinteraction", "tiny_colbert", "tokens.bin"),
+        ("dense", None, "vectors.f32"),
         ("sparse", "tiny_splade", "docs.i32"), ("sparse", "tiny_splade", "weights-model/impacts.f32"),
     ],
 )  # fmt: skip

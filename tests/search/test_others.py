@@ -115,25 +115,6 @@ def test_sparse_scores_are_the_inner_products_of_the_model(tmp_path, tiny_splade
         np.testing.assert_allclose(hits.scores[part], np.sort(row[row > 0])[::-1], rtol=1e-4)
 
 
-def test_late_interaction_scores_are_the_models_own(tmp_path, tiny_colbert):
-    from sentence_transformers import MultiVectorEncoder
-
-    index = made("lateinteraction", tmp_path / "l", model=tiny_colbert, precision="float32")
-    hits = build("ranker", "lateinteraction", {"index": index}).search(QUERIES, 6)
-    model = MultiVectorEncoder(tiny_colbert, device="cpu")
-    own = model.similarity(model.encode_query(QUERIES), model.encode_document(list(TOY_DOCS.values()))).numpy()
-    for i, row in enumerate(own):
-        part = slice(hits.offsets[i], hits.offsets[i + 1])
-        np.testing.assert_allclose(hits.scores[part], np.sort(row)[::-1], rtol=1e-4)
-
-
-def test_a_sentence_encoder_serves_late_interaction_with_its_own_token_vectors(tmp_path):
-    pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
-    ranker = build("ranker", "lateinteraction", {"index": made("lateinteraction", tmp_path / "l")})
-    assert ranker.header["width"] == 384  # MiniLM's own: no projection of random numbers was put on top
-    assert lists(ranker.search(["mother and sister"], 1), ranker.doc_ids) == [["d2"]]
-
-
 class TestCrossEncoder:
     def test_the_order_is_that_of_the_models_scores(self, bm25, tiny_cross):
         from sentence_transformers import CrossEncoder

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from askew.models.find import LOADING, cannot_load, load_parts, locate, need, on
 _CLASSES = {
     "dense": "SentenceTransformer",
     "sparse": "SparseEncoder",
-    "multivector": "MultiVectorEncoder",
     "cross": "CrossEncoder",
 }
 
@@ -26,7 +24,7 @@ _CLASSES = {
 @cache
 @one_at_a_time
 def load_model(kind: str, name: str, revision: str | None = None, device: str | None = None) -> Any:
-    """A model of a kind: dense, sparse, multivector or cross. Each model is loaded once."""
+    """A model of a kind: dense, sparse or cross. Each model is loaded once."""
     need("sentence_transformers", f"the model {name!r}")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     open_transformers()
@@ -39,12 +37,8 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
             f"the installed version has no {_CLASSES[kind]}"
         )
     place = locate(name)
-    modules = _bare_multivector(place) if kind == "multivector" else None
     try:
-        if modules is not None:
-            model = model_class(modules=modules, device=device)
-        else:
-            model = model_class(place, revision=revision, device=device, trust_remote_code=False)
+        model = model_class(place, revision=revision, device=device, trust_remote_code=False)
     except LOADING as error:
         raise cannot_load(name, kind, error) from error
     endings = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
@@ -58,20 +52,6 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
         )
     model.eval()
     return model
-
-
-def _bare_multivector(place: str) -> list[Any] | None:
-    """The modules of a sentence encoder that return token vectors without a projection.
-
-    sentence-transformers would add a projection with random weights; a model for late interaction has a trained one.
-    """
-    listed = Path(place) / "modules.json"
-    if not listed.exists() or "Pooling" not in listed.read_text(encoding="utf-8"):
-        return None
-    from sentence_transformers.base.modules import Normalize, Transformer
-    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
-
-    return [Transformer(place), MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
 
 
 # Load classifiers of texts: any checkpoint for sequence classification.

@@ -99,12 +99,12 @@ class CheckedArray:
     """A memory-mapped array that checks its blocks before it returns elements.
 
     ``raw`` is the unchecked array for compiled loops; call ``check`` for the ranges that they read first. With
-    ``width``, the array has rows of that many numbers. By default the ending of the name says the ``dtype``.
+    ``width``, the array has rows of that many numbers. The ending of the name says their type.
     """
 
-    def __init__(self, path: Path, facts: Known, dtype: Any = None, width: int | None = None) -> None:
+    def __init__(self, path: Path, facts: Known, width: int | None = None) -> None:
         check_size(path, facts)
-        dtype = dtype_of(path.name) if dtype is None else dtype
+        dtype = dtype_of(path.name)
         flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if facts["size"] else np.zeros(0, dtype)
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)

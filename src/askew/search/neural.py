@@ -1,4 +1,4 @@
-"""Neural rankers on models of sentence-transformers: dense, sparse, late interaction, and cross-encoders.
+"""Neural rankers on models of sentence-transformers: dense, sparse, and cross-encoders.
 
 A dense model is ``all-MiniLM-L6-v2`` by default. Other models are given by their hub id, for instance
 ``sentence-transformers/msmarco-distilbert-base-tas-b``,
@@ -64,8 +64,8 @@ class _Encoded:
             )
         self.id = f"{ranker}-{one_word(weights)}"
 
-    def _array(self, name: str, width: int | None = None, dtype: Any = None) -> CheckedArray:
-        return CheckedArray(self.folder / name, self.header["files"].get(name, {}), dtype, width)
+    def _array(self, name: str, width: int | None = None) -> CheckedArray:
+        return CheckedArray(self.folder / name, self.header["files"].get(name, {}), width)
 
 
 # A cross-encoder reads a query and a document together. It is too slow for a collection, so it reranks other results.
@@ -129,95 +129,6 @@ def score_pairs(model: Any, pairs: Sequence[tuple[str, str]], batch_size: int) -
             f"{scores.shape[1]} scores"
         )
     return scores
-
-
-# Late interaction as in ColBERT: tokens have vectors, and each query token is matched with the best document token.
-
-_TOKENS, _TOKEN_OFFSETS = "tokens.bin", "token_offsets.i64"
-_TOKEN_BLOCK = 2048
-
-
-def make_late_index(
-    documents: Iterable[pa.Table],
-    folder: Path,
-    model: str = MINILM,
-    revision: str | None = None,
-    precision: Annotated[str, OneOf(("float16", "float32"))] = "float16",
-    batch_size: Count = 32,
-    device: str | None = None,
-) -> dict[str, Any]:
-    """Encode the tokens of documents. ``precision="float16"`` halves the disk space. Scores are computed in 32 bits."""
-    new_folder(folder)
-    encoder = load_model("multivector", model, revision, device)
-    ids: list[pa.Array] = []
-    sizes, width = [0], 0
-    with (folder / _TOKENS).open("wb") as file:
-        for texts in batches_of(documents, ids):
-            for vectors in _encode_tokens(encoder, "document", texts, batch_size):
-                sizes.append(len(vectors))
-                width = vectors.shape[1]
-                vectors.astype(precision).tofile(file)
-    np.cumsum(sizes).astype(np.int64).tofile(folder / _TOKEN_OFFSETS)
-    facts = {"tokens": sum(sizes), "width": width, "precision": precision, "model": model, "revision": revision}
-    facts["weights"] = identify(model, revision)
-    return finish_index(folder, "lateinteraction", [_TOKENS, _TOKEN_OFFSETS], ids, facts)
-
-
-class LateInteractionRanker(_Encoded):
-    """Late interaction (MaxSim): exact search, or a reranker of another ranker's top-ranked documents."""
-
-    def __init__(
-        self,
-        index: Path | str,
-        first: RankerPlugin | None = None,
-        depth: Count = 1000,
-        batch_size: Count = 32,
-        device: str | None = None,
-    ) -> None:
-        super().__init__(index, "lateinteraction", "multivector", [_TOKENS], device)
-        self._offsets = np.fromfile(self.folder / _TOKEN_OFFSETS, np.int64)
-        self._tokens = self._array(_TOKENS, max(self.header["width"], 1), np.dtype(self.header["precision"]))
-        self._mean = str(self._encoder.similarity_fn_name) == "meanmaxsim"
-        self._first, self._depth, self._batch = first, depth, batch_size
-        self._places = None if first is None else places_of(first.doc_ids, self.doc_ids, f"index {index}")
-        self.id += f"-{first.id}" if first else ""
-
-    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
-        """The k best documents of each text."""
-        check_k(k)
-        queries = query_texts(texts)
-        vectors = _encode_tokens(self._encoder, "query", queries, self._batch)
-        if self._first is None or self._places is None:
-            best, documents = TopK(len(vectors), k), len(self.doc_ids)
-            for first in range(0, documents if vectors else 0, _TOKEN_BLOCK):
-                last = min(first + _TOKEN_BLOCK, documents)
-                best.offer(np.stack([self._score(query, first, last) for query in vectors]), first)
-            return best.hits()
-        hits = self._first.search(queries, max(k, self._depth))
-        places, rows = self._places[hits.docs], hits.rows()
-        scores = np.zeros(len(places), np.float32)
-        for i, query in enumerate(vectors):
-            part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
-            scores[part] = [self._score(query, int(doc), int(doc) + 1)[0] for doc in places[part]]
-        return ranked(rows, places, scores, len(queries), k)
-
-    def _score(self, query: Any, first: int, last: int) -> Any:
-        """MaxSim of a query with the documents from ``first`` up to ``last``. A document without tokens scores zero."""
-        offsets = self._offsets[first : last + 1] - self._offsets[first]
-        scores = np.zeros(last - first, np.float32)
-        filled = np.diff(offsets) > 0
-        if not filled.any() or not len(query):
-            return scores
-        tokens = self._tokens[self._offsets[first] : self._offsets[last]].astype(np.float32)
-        best = np.maximum.reduceat(query @ tokens.T, offsets[:-1][filled], axis=1)
-        scores[filled] = best.sum(axis=0, dtype=np.float32) / (len(query) if self._mean else 1)
-        return scores
-
-
-def _encode_tokens(encoder: Any, side: str, texts: list[str], batch_size: int) -> list[Any]:
-    count_model_calls(len(texts))
-    vectors = _encode(encoder, side, texts, batch_size, convert_to_numpy=True) if texts else []
-    return [np.ascontiguousarray(tokens, np.float32) for tokens in vectors]
 
 
 # Learned sparse retrieval: SPLADE and similar models of sentence-transformers' SparseEncoder, on askew's postings.

@@ -73,8 +73,8 @@ def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
 def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], settings: Spec) -> Spec:
     """The ranker spec for the arguments of a command line.
 
-    Each index records the ranker that it was made for. Several indexes and runs are fused. A reranker reranks the
-    documents of a given run, or else of the first index that is not its own.
+    Each index records the ranker that it was made for. Several indexes and runs are fused. A cross-encoder reranks
+    the documents of a given run, or else of the first index.
     """
     if ranker is not None and is_engine(ranker):
         if indexes or runs:
@@ -91,19 +91,13 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
         if not own:
             raise ConfigError("the ranker 'crossencoder' reads texts; give an index with stored texts (⟨index⟩)")
         return {"ranker": name, "first": (specs[len(own) :] or own)[0], "index": own[0]["index"], **settings}
-    if name == "replay":
-        needs, chosen = "exactly one run", [specs[len(own) :]]
-    elif name == "lateinteraction" and len(specs) == 2:
-        mine = [spec for spec in own if spec["ranker"] == name]
-        needs, chosen = "one index of its own and one run or other index", [mine, [x for x in specs if x not in mine]]
-    else:
-        needs, chosen = "exactly one index and no run", [own if len(own) == len(specs) else []]
-    if any(len(specs) != 1 for specs in chosen):
+    needs = "exactly one run" if name == "replay" else "exactly one index and no run"
+    chosen = specs[len(own) :] if name == "replay" else own if len(own) == len(specs) else []
+    if len(chosen) != 1:
         raise ConfigError(
             f"the ranker {name!r} needs {needs}; found {len(own)} indexes (⟨index⟩), {len(runs)} runs (⟨run⟩)"
         )
-    first = {"first": chosen[1][0]} if len(chosen) == 2 else {}
-    return {**chosen[0][0], "ranker": name, **first, **settings}
+    return {**chosen[0], "ranker": name, **settings}
 
 
 # The number of queries that are searched and written at a time, to bound memory use.
