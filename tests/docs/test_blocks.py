@@ -17,7 +17,7 @@ from askew.ui.cli.main import app
 EXECUTED = ("console", "python")
 CHECKED = ("toml", "json")
 REASON = re.compile(r"<!-- not executed: \S.{5,} -->")
-SECTIONS = {key for name in shipped_recipes() for key in read_recipe(name).sections} | {"groups", "cross", "hard"}
+SECTIONS = {key for name in shipped_recipes() for key in read_recipe(name).sections} | {"groups", "cross"}
 
 
 def is_accounted_for(block):

@@ -1,13 +1,13 @@
-"""Chosen pairs asked of another ranker, and hard queries once more."""
+"""Chosen pairs asked of another ranker."""
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from askew.core.errors import AskewError
-from askew.core.measure import Direction, column_of
+from askew.core.measure import column_of
 from askew.core.store.store import Store
-from askew.pairs.plan import ChosenPairs, Hard, prepare
+from askew.pairs.plan import ChosenPairs, prepare
 from askew.pairs.recipe import read_recipe, with_settings
 
 
@@ -49,26 +49,11 @@ def test_all_takes_every_candidate():
     assert dropped == {}
 
 
-def test_a_query_is_hard_where_its_original_is_better_than_its_best_candidate():
-    stage = Hard("RR@10", Direction.UP)
-    table, dropped = stage.run(pairs(ROWS))
-    assert ids(table) == ["a", "a:m.2"]
-    assert list(dropped.values()) == [4, 2]
-    assert stage.rows_used(table) + sum(dropped.values()) == len(ROWS)
-
-
-def test_with_ties_a_query_that_nothing_improves_is_hard_as_well():
-    table, dropped = Hard("RR@10", Direction.UP, ties=True).run(pairs(ROWS))
-    assert ids(table) == ["a", "a:m.2", "c", "c:m.1"]
-    assert list(dropped.values()) == [4, 1] and "improved" in dropped
-
-
 @pytest.fixture(scope="module")
 def asked_again(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("store"))
     recipe = read_recipe("demo")
     recipe.sections["cross"] = [{"ranker": "qld"}, {"ranker": "bm25-msmarco", "name": "tuned", "of": ["all"]}]
-    recipe.sections["hard"] = {"ranker": "qld", "ties": True, "measure": "AP@10"}
     build = prepare(with_settings(recipe, {"reformulate.0": {"count": 3}}), store)
     return build, store, build.plan.run(store)
 
@@ -100,15 +85,6 @@ def test_the_same_ranker_gives_the_same_scores_again(asked_again, tmp_path):
     assert again.sort("variant_id").select(measures).equals(first.sort("variant_id").select(measures), null_equal=True)
 
 
-def test_hard_queries_are_those_without_a_better_candidate(asked_again):
-    _, store, outcomes = asked_again
-    allowed = read(store, outcomes, "pairs").filter(~pl.col("source_judged"))
-    table = allowed.group_by("query_id").agg(pl.col("gain_AP_10").max())
-    hard = set(table.filter(pl.col("gain_AP_10") <= 0)["query_id"])
-    assert set(read(store, outcomes, "hard-qld")["query_id"]) == hard
-    assert hard
-
-
 @pytest.mark.parametrize(
     ("section", "value", "said"),
     [
@@ -117,8 +93,6 @@ def test_hard_queries_are_those_without_a_better_candidate(asked_again):
         ("cross", [{"ranker": "qld", "name": "../up"}], "cross.0 needs a name"),
         ("cross", [{"ranker": "qld"}, {"ranker": "qld"}], "two steps or sources named 'cross-qld-chosen'"),
         ("cross", [{"ranker": "qld", "mu2": 3}], "cross.0"),
-        ("hard", {"ranker": "qld", "measure": "RR@11"}, "RR@10"),
-        ("hard", {"ranker": "qld", "ties": "yes"}, "hard.ties"),
     ],
 )
 def test_a_wrong_cross_ranker_is_refused_before_any_work(section, value, said, tmp_path):

@@ -209,7 +209,6 @@ def test_a_note_explains_only_the_signs_that_are_there():
     assert [label.replace("\u00a0", " ") for label in labels] == ["RR@10 ↑ *", "|ARaB(tf)@10| ↓"]
     assert "by construction" in labels_note(labels)
     assert "by construction" not in labels_note(labels, elsewhere="bm25")
-    assert "°" not in labels_note(labels) and "°" in labels_note(["x ↓ °"])
 
 
 def test_names_of_files_are_made_of_measures_and_kept_apart():

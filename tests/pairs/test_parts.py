@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.measure import Direction
-from askew.pairs.gains import PairParts, parts_of
+from askew.pairs.gains import PairParts
 from askew.pairs.summary import summarize
 from askew.pairs.tables import (
-    against_effectiveness,
-    best_of,
     extreme_pairs,
     method_table,
-    outcome_table,
-    query_gains,
-    shares_of,
 )
 
 WAYS = {"RR@10": Direction.UP, "ARaB(tf)@10": Direction.ZERO}
@@ -57,12 +52,8 @@ def in_parts(pairs, size):
 
 TABLES = {
     "summary": lambda pairs: summarize(pairs, WAYS, ["fair"]),
-    "against": lambda pairs: against_effectiveness(pairs, "fair", "RR@10", WAYS),
-    "shares": lambda pairs: shares_of({name: query_gains(pairs, "fair", name) for name in WAYS}),
     "methods": lambda pairs: method_table(pairs, "fair", WAYS),
-    "outcomes": lambda pairs: outcome_table(pairs, "fair"),
     "extremes": lambda pairs: extreme_pairs(pairs, list(WAYS), worst=True),
-    "best": lambda pairs: best_of(parts_of(pairs), "RR@10", Direction.UP),
 }
 
 

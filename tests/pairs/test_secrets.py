@@ -164,7 +164,7 @@ def test_a_recipe_with_a_key_in_it_is_shown_run_reported_and_published_without(a
 
 def test_a_setting_that_is_named_like_a_key_is_not_shown(askew_cli, tmp_path):
     text = RECIPE.replace('"stem.porter"', f'"llm"\nmodel = "m"\napi_key = "{SECRET}"\nkey_variable = "sk-{SECRET}"')
-    (tmp_path / "mine.toml").write_text(text + f'\n[hard]\nindex = {{token = "{SECRET}", "password" = "short1"}}\n')
+    (tmp_path / "mine.toml").write_text(text + f'\n[[cross]]\nindex = {{token = "{SECRET}", "password" = "short1"}}\n')
     for form in ([], ["--json"]):
         shown = said_by(askew_cli(["show", "recipe", "mine.toml", *form]))
         assert "short1" not in shown.out

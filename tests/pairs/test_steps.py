@@ -281,7 +281,6 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         ('ranker = "bm25"', 'ranker = "sparse"\nk = 1001', "retrieve.k should be 1000 or less for the ranker 'sparse'"),
         ("[evaluate]", "[first_pass]\ndepth = 1001\n[evaluate]", "first_pass.depth should be 1000 or less"),
         ("[evaluate]", f"{SELECT}[[cross]]\nk = 4000\n[evaluate]", "cross.0.k should be 1000 or less"),
-        ("[evaluate]", f"{SELECT}[hard]\nk = 4000\n[evaluate]", "hard.k should be 1000 or less"),
         (
             'ranker = "bm25"',
             'ranker = "bm25"\nk1 = -0.1',

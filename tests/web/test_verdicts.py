@@ -15,7 +15,6 @@ from askew.data.runs import Run
 from askew.measures.statistics.significance import paired
 from askew.pairs.gains import make_pairs
 from askew.pairs.summary import summarize
-from askew.pairs.tables import query_gains, shares_of
 from askew.ui.explorer.answers import Sides
 from askew.ui.explorer.counting import counting_of
 from askew.ui.explorer.explorer import Explorer
@@ -72,15 +71,11 @@ def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
     outcome = pairs["outcome"][0]
     assert compared(explorer, JUDGED, old, new).outcome == outcome
     summary = {row["measure"]: row for row in summarize(pairs, WAYS, ["every"]).to_dicts()}
-    shares = {
-        row["measure"]: row for row in shares_of({name: query_gains(pairs, "every", name) for name in WAYS}).to_dicts()
-    }
     for name, word in zip(WAYS, outcome.split("-"), strict=True):
         told = verdict(old[name], new[name], WAYS[name])
         assert word == (told.value if name == EFFECT else told.lean)
         place = list(Verdict).index(told)
         assert [summary[name][f"{side}_pairs"] for side in SIDES].index(1) == place
-        assert [shares[name][f"{side}_queries"] for side in SIDES].index(1) == place
         tested = paired(np.array([old[name]]), np.array([new[name]]), WAYS[name])
         assert [tested.improved, tested.unchanged, tested.worsened].index(1) == place
 

@@ -84,9 +84,9 @@ class Pairs(Results):
             return []
         return [str(one) for one in build_cautions(self.build.select.selector, self.build.evaluate, self.summary)]
 
-    def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
+    def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False) -> Reported:
         """Write the report: one HTML page, and its tables as CSV (``askew report``)."""
-        return report_of(self, Path(out), figures=figures, latex=latex, seed=seed)
+        return report_of(self, Path(out), figures=figures, latex=latex)
 
     def publish(self, out: str | Path, *, license: str | None = None) -> Published:
         """Write the dataset to a new folder: Parquet, card, Croissant, checksums (``askew publish``).

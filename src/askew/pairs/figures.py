@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,8 @@ from askew.pairs.stages import Evaluate
 from askew.pairs.summary import EVERY, summarize
 from askew.pairs.tables import cross_table
 
-# The names of steps that score the chosen pairs with the other rankers of a recipe (``[[cross]]``, ``[hard]``).
-CROSS, HARD = "cross-", "hard-"
+# The names of steps that score the chosen pairs with the other rankers of a recipe (``[[cross]]``).
+CROSS = "cross-"
 PAIRS = "pairs"
 
 
@@ -75,7 +75,8 @@ class Results:
         stage, rows, evaluate = self.build.select, self.rows_of(PAIRS), self.build.evaluate
         if stage is None or rows is None:
             return None
-        return summarize(rows, evaluate.directions, stage.selector.subsets)
+        tolerance = float(stage.selector.settings().get("tolerance", 0.0))
+        return summarize(rows, evaluate.directions, stage.selector.subsets, tolerance)
 
     @cached_property
     def summary(self) -> pl.DataFrame | None:
@@ -148,37 +149,30 @@ class Results:
         recipe has no section [[cross]], or no pair was chosen.
         """
         stage, evaluate = self.build.select, self.build.evaluate
-        if stage is None or not any(step.name.startswith(CROSS) for step in self.build.plan.steps):
-            return None
-        subsets = chosen_subsets(stage)
-        pairs = self.chosen_keys(subsets)
-        rankers = self.scores_under(pairs)
-        if not rankers:
+        if stage is None:
             return None
         effectiveness, lean = first_measures(stage.selector, evaluate)
-        measures = {name: evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
-        found = cross_table(pairs, rankers, measures, subsets)
-        return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
+        found = self.across({name: evaluate.directions[name] for name in (lean, effectiveness) if name is not None})
+        return None if found is None else found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
 
-    def chosen_keys(self, subsets: Sequence[str]) -> pl.DataFrame:
-        """Return the ids of all chosen pairs, with their subsets."""
-        pairs = step_parts(self.store, self.outcomes[PAIRS].manifest)
-        return pairs.filter(pl.any_horizontal(*subsets)).map(["query_id", "variant_id", *subsets], lambda part: part)
-
-    def scores_under(self, pairs: pl.DataFrame, prefix: str = CROSS) -> dict[str, pl.DataFrame]:
-        """Return the scores of some pairs and of their originals with other rankers, by the name of the ranker.
-
-        A ranker that searched nothing is left out.
-        """
-        columns = ["query_id", "variant_id", "method", *map(column_of, self.build.evaluate.directions)]
-        variants = pl.concat([pairs["variant_id"], pairs["query_id"].alias("variant_id")]).unique()
-        wanted, found = pl.col("variant_id").is_in(variants.implode()), {}
-        for step in self.build.plan.steps:
-            outcome = self.outcomes.get(step.name) if step.name.startswith(prefix) else None
+    def across(self, directions: Mapping[str, Direction]) -> pl.DataFrame | None:
+        """The means of some measures for the chosen pairs with each ranker of [[cross]]; None without such scores."""
+        steps = [step for step in self.build.plan.steps if step.name.startswith(CROSS)]
+        if self.build.select is None or not steps or PAIRS not in self.outcomes:
+            return None
+        subsets = chosen_subsets(self.build.select)
+        every = step_parts(self.store, self.outcomes[PAIRS].manifest)
+        chosen = every.filter(pl.any_horizontal(*subsets)).map(["query_id", "variant_id", *subsets], lambda part: part)
+        columns = ["query_id", "variant_id", "method", *map(column_of, directions)]
+        variants = pl.concat([chosen["variant_id"], chosen["query_id"].alias("variant_id")]).unique()
+        wanted, rankers = pl.col("variant_id").is_in(variants.implode()), {}
+        for step in steps:
+            outcome = self.outcomes.get(step.name)
+            # A ranker that searched nothing is left out.
             if outcome and outcome.manifest.parts and isinstance(step.stage, Evaluate):
                 frames = frames_of(self.store, outcome.manifest, columns)
-                found[step.name.removeprefix(prefix)] = pl.concat(frame.filter(wanted) for frame in frames)
-        return found
+                rankers[step.name.removeprefix(CROSS)] = pl.concat(frame.filter(wanted) for frame in frames)
+        return cross_table(chosen, rankers, directions, subsets) if rankers else None
 
 
 def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:

@@ -23,8 +23,7 @@ from askew.core.errors import ConfigError, DataError, Note, check_name, check_na
 from askew.core.files import DATA
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, one_spelling
-from askew.core.measure import Direction, Measure, gain_column, split_measures
-from askew.core.outcome import signs
+from askew.core.measure import Measure, split_measures
 from askew.core.plugins import check, from_spec, load, made_type, names, origin, refuse_other_groups, settings_of
 from askew.core.protocols import RankerPlugin, ReformulatorPlugin, SelectorPlugin, Stage
 from askew.core.store.steps import Plan, Step
@@ -57,8 +56,8 @@ from askew.pairs.recipe import (
     refuse_other_than_names,
 )
 from askew.pairs.resources import Resources
+from askew.pairs.stages import VARIANTS as SCHEMA
 from askew.pairs.stages import (
-    ALLOW,
     Classify,
     Evaluate,
     Keep,
@@ -68,9 +67,7 @@ from askew.pairs.stages import (
     Select,
     StepScores,
     with_named_classifier,
-    without_judged,
 )
-from askew.pairs.stages import VARIANTS as SCHEMA
 from askew.rewrite.classifiers import make_classifier
 from askew.rewrite.equivalence import MODELS
 from askew.rewrite.reformulate import FirstPass, make_filter, make_reformulator
@@ -84,24 +81,19 @@ ORIGINALS, PROMISING = "originals", "promising"
 _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
-class _OfPairs:
-    """A stage that converts pairs to variants."""
+class ChosenPairs:
+    """Converts the pairs of some subsets to variants, to check whether their gains hold with another ranker."""
 
+    name = "chosen"
     version = 1
     together = "query_id"
+
+    def __init__(self, subsets: Sequence[str]) -> None:
+        self.subsets = tuple(subsets)
 
     def rows_used(self, table: pa.Table) -> int:
         """Count the variants without the originals: each was a pair."""
         return int(pc.sum(pc.not_equal(table["method"], ORIGINAL)).as_py() or 0)
-
-
-class ChosenPairs(_OfPairs):
-    """Converts the pairs of some subsets to variants, to check whether their gains hold with another ranker."""
-
-    name = "chosen"
-
-    def __init__(self, subsets: Sequence[str]) -> None:
-        self.subsets = tuple(subsets)
 
     def settings(self) -> Mapping[str, Any]:
         """Return the subsets."""
@@ -114,42 +106,6 @@ class ChosenPairs(_OfPairs):
         chosen = pairs.filter(wanted)
         left = pairs.height - chosen.height
         return _variants(chosen), {"not chosen": left} if left else {}
-
-
-class Hard(_OfPairs):
-    """Selects the queries that no candidate improves, with their best candidates, as RePair does for a dense ranker.
-
-    As published, a query is hard if its original is strictly better than the best candidate; with ``ties``, also if
-    they are equal.
-    """
-
-    name = "hard"
-
-    def __init__(self, measure: str, direction: Direction, ties: bool = False, judged_sources: str = ALLOW) -> None:
-        self.measure, self._direction, self.ties, self._judged_sources = measure, direction, ties, judged_sources
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return the measure, whether ties count as hard, and which candidates are used."""
-        return {"measure": self.measure, "ties": self.ties, "judged_sources": self._judged_sources}
-
-    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Return the original and the best candidate of each hard query."""
-        every = pl.DataFrame(pl.from_arrow(rows))
-        pairs = every if self._judged_sources == ALLOW else without_judged(every)
-        gain = pl.col(gain_column(self.measure))
-        best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
-            "query_id", gain, descending=[False, True], maintain_order=True
-        ).unique("query_id", keep="first", maintain_order=True)  # fmt: skip
-        sign = signs(best.get_column(gain_column(self.measure)).to_numpy())
-        hard = best.filter(pl.Series(sign <= (0 if self.ties else -1)))
-        counts = {
-            "made from a document judged relevant": every.height - pairs.height,
-            "not the best reformulation of its query": pairs.height - best.height,
-            "improved" if self.ties else "not worse than the original query": best.height - hard.height,
-        }
-        order = pairs.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("place")
-        sorted_hard = hard.join(order, on="query_id").sort("place")
-        return _variants(sorted_hard), {reason: count for reason, count in counts.items() if count}
 
 
 def _variants(pairs: pl.DataFrame) -> pa.Table:
@@ -416,8 +372,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None, code: bool =
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
         steps += _selection(recipe, resources, evaluate, steps)
-    elif recipe.sections.get("cross") or recipe.sections.get("hard"):
-        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] need selected pairs; add a section [select]")
+    elif recipe.sections.get("cross"):
+        raise ConfigError(f"recipe {recipe.name}: [[cross]] needs selected pairs; add a section [select]")
     if until is not None:
         names_of_steps = [step.name for step in steps]
         check_name("step", until, names_of_steps)
@@ -525,7 +481,7 @@ def _cross_name(given: Mapping[str, Any], section: str) -> str:
 
 
 def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
-    """Return the steps that search chosen pairs with other rankers, and those for hard queries."""
+    """Return the steps that search chosen pairs with other rankers."""
     steps: list[Step] = []
     for number, given in enumerate(recipe.tables("cross")):
         section = f"cross.{number}"
@@ -541,15 +497,6 @@ def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Sel
         name = f"cross-{ranker}"
         steps.append(Step(f"{name}-chosen", ChosenPairs([EVERY] if EVERY in of else of), "pairs"))
         steps += _asked(name, f"{name}-chosen", given, resources, evaluate, section)
-    if recipe.sections.get("hard"):
-        given = recipe.table("hard")
-        measure, ties = given.pop("measure", select.selector.measures()[0]), given.pop("ties", False)
-        check_name("measure", str(measure), evaluate.directions, "hard.measure")
-        if not isinstance(ties, bool):
-            raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
-        name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
-        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties, select.judged_sources), "pairs"))
-        steps += _asked(name, "hard", given, resources, evaluate, "hard")
     return steps
 
 

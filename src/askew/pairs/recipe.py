@@ -19,7 +19,7 @@ from askew.core.plugins import names
 
 _FOLDER = DATA / "recipes"
 # The sections of a recipe: single tables, lists of tables, and texts.
-_TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "hard", "publish")
+_TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "publish")
 LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 # The settings of [publish]; the default title and description are those of the recipe.

@@ -648,12 +648,8 @@ class Select:
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the scores or pairs of the candidates that may be chosen."""
-        return rows if self.judged_sources == ALLOW else without_judged(rows)
-
-    def allowed_parts(self, pairs: PairParts) -> PairParts:
-        """Return the pairs that may be chosen, for pairs in parts."""
-        barred = self.judged_sources != ALLOW and SOURCE_JUDGED in pairs.columns
-        return pairs.filter(~pl.col(SOURCE_JUDGED)) if barred else pairs
+        barred = self.judged_sources != ALLOW and SOURCE_JUDGED in rows.columns
+        return rows.filter(~pl.col(SOURCE_JUDGED)) if barred else rows
 
 
 def with_originals(scored: pl.DataFrame) -> pl.DataFrame:
@@ -665,11 +661,6 @@ def with_originals(scored: pl.DataFrame) -> pl.DataFrame:
 def finished_pairs(store: Store) -> list[Manifest]:
     """Return the finished steps with pairs in a store, except those of earlier versions with other columns."""
     return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
-
-
-def without_judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Remove scores or pairs of candidates made from documents that are judged relevant."""
-    return rows.filter(~pl.col(SOURCE_JUDGED)) if SOURCE_JUDGED in rows.columns else rows
 
 
 def judged_note(stage: Select, pairs: PairParts) -> str | None:

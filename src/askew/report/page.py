@@ -280,8 +280,6 @@ def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
     sentences = ["↑ ↓: the better direction."]
     if "|" in all_labels:
         sentences.append("|M|: the absolute value of M.")
-    if "°" in all_labels:
-        sentences.append("°: this measure decides the group of a query and which queries are perfect.")
     if "*" in all_labels:
         why = f" under {elsewhere}" if elsewhere else ", so its in-sample values improve by construction"
         sentences.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")

@@ -321,7 +321,7 @@ def publish_command(
 --latex: Also write the tables in LaTeX.
 """)
 def report_command(
-    recipe: str, out: Path, figures: str = '', latex: bool = False, store: str = o.DEFAULT_STORE, seed: int = 0,
+    recipe: str, out: Path, figures: str = '', latex: bool = False, store: str = o.DEFAULT_STORE,
     as_json: bool = False, **given: Any,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its report: one self-contained HTML file, and its tables as CSV."""
@@ -332,7 +332,7 @@ def report_command(
     check_out(out)
     pairs = _built_before(recipe, given, store)
     with Waiting("writing"):
-        done = pairs.report(out, figures=formats, latex=latex, seed=seed)
+        done = pairs.report(out, figures=formats, latex=latex)
     if as_json:
         say_json({"html": str(done.html), "files": [str(path) for path in done.files]})
         return
@@ -375,7 +375,7 @@ DEFAULT_OUT = Path("askew-demo")
 --out: The folder for the dataset, the report and the store.
 --copy: Copy the files of the demo to this new folder, and do not run it.
 """)
-def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 0, as_json: bool = False) -> None:
+def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, as_json: bool = False) -> None:
     """Run the recipe 'demo' on the embedded collection: from queries to a dataset of selected reformulations.
 
     No download is needed.
@@ -400,7 +400,7 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
             pairs.publish(dataset)
         elif not verify(dataset).ok:
             raise DataError(f"{dataset}: it exists already and is not a valid dataset of askew; give another --out")
-        report = pairs.report(out / "report", seed=seed).html
+        report = pairs.report(out / "report").html
     rows = [] if pairs.summary is None else pairs.summary.to_dicts()
     if as_json:
         say_json({"dataset": str(dataset), "report": str(report), "store": str(out / "store"),
