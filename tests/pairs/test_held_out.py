@@ -18,7 +18,6 @@ from askew.measures.lists import JudgedQueries
 from askew.pairs.boxes import Boxes
 from askew.pairs.build import Pairs
 from askew.pairs.build import build as build_pairs
-from askew.pairs.dataset.facts import read_facts
 from askew.pairs.held_out import PartValues, choices_of, document_halves, judged_places
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe, with_settings
@@ -401,14 +400,3 @@ def test_a_release_without_held_out_figures_says_nothing_of_them(tmp_path):
     assert "Held-out figures" not in card and "held_out_gain" not in card
     assert set(pairs.summary["figures"]) == {"in-sample"}
     assert pairs.summary["change"].equals(pairs.summary["in_sample_change"])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("measure", "other"), ("subset", "other"), ("figures", "x"), ("change", "1")]
-)
-def test_wrong_held_out_facts_are_refused(name, value):
-    measures = {LEAN: {"signature": LEAN, "direction": "zero"}}
-    row = {"subset": "fair", "measure": LEAN, "figures": "held-out", "change": -1.0, name: value}
-    facts = {"title": "t", "description": "d", "collection": "c", "ranker": "r", "measures": measures}
-    with pytest.raises(AskewError, match=f"held_out, {name}"):
-        read_facts({**facts, "held_out": [row]})

@@ -1,8 +1,5 @@
 """Pairs that come in blocks are published as the same bytes as pairs in one table."""
 
-import math
-
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -13,7 +10,7 @@ from toy_release import contents, facts, toy_pairs
 from askew.core.errors import DataError
 from askew.pairs.dataset import columns as pairs
 from askew.pairs.dataset import numbers as distinct
-from askew.pairs.dataset.numbers import ExactSum, distinct_texts
+from askew.pairs.dataset.numbers import distinct_texts
 from askew.pairs.dataset.release import publish
 
 SCHEMES = {
@@ -48,18 +45,6 @@ def test_a_broken_rule_is_told_with_the_pairs_of_all_blocks(tmp_path):
             publish(given_pairs, facts(), tmp_path / "out")
         told.append(str(error.value))
     assert told[0] == told[1]
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=64), max_size=40), st.integers(1, 40))
-def test_a_sum_of_pieces_is_rounded_once(values, size):
-    total = ExactSum()
-    for start in range(0, len(values), size):
-        total.add(np.array(values[start : start + size]))
-    try:
-        expected = math.fsum(values)
-    except OverflowError:
-        return
-    assert total.total == expected
 
 
 @given(st.lists(st.sampled_from(["a", "b@c.d", "1234567", "x", None]), max_size=36))

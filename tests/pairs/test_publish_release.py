@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import polars as pl
 import polars.testing
 import pytest
@@ -16,7 +15,7 @@ from askew.core.tables import part_of
 from askew.core.text import normal
 from askew.pairs.dataset import release
 from askew.pairs.dataset.checking import verify
-from askew.pairs.dataset.numbers import ExactSum, size_category
+from askew.pairs.dataset.numbers import size_category
 from askew.pairs.dataset.release import publish
 from askew.pairs.dataset.splits import Originals, check_shares, leaks, with_split
 from askew.pairs.gains import SAME
@@ -217,19 +216,11 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"title": ""}, "title: expected a text"),
-        ({"collection": 3}, "collection: expected a text"),
-        ({"measures": {}}, "measures: expected at least one"),
-        ({"measures": {"RR@10": {"signature": "RR@10", "direction": "left"}}}, "'up', 'down' or 'zero', found 'left'"),
-        ({"measures": {"RR@10": {"direction": "up"}}}, "RR@10.signature: expected a text"),
         ({"selection": {"selector": "boxes", "bias": "AP@10"}}, "AP@10"),
         ({"selection": {"selector": "refairmulate-paper", "accept": {"5": [1]}}}, "group '5'"),
         ({"selection": {"selector": "refairmulate-paper", "accepted": {}}}, "no setting 'accepted'"),
         ({"selection": {"selector": "boxes", "tolerance": -1}}, "tolerance"),
         ({"selection": {"selector": "boxes", "tolerance": "high"}}, "tolerance"),
-        ({"selection": []}, "expected a mapping"),
-        ({"lexicons": {"id": "x"}}, "a list of mappings"),
-        ({"recipe": 3}, "recipe: expected a text"),
         ({"counts": {1: 2}}, None),
         ({"counts": {"a": float("nan")}}, "expected only values that JSON allows"),
         ({"counts": {"a": object()}}, "expected only values that JSON allows"),
@@ -287,13 +278,6 @@ def test_a_value_that_was_not_measured_lowers_n_and_not_the_mean(tmp_path):
     publish(frame(rows), facts(), tmp_path / "out")
     assert "| all | `LexiconShare@10` | 1 | 1.0000 | 0.5000 | 0.5000 |" in (tmp_path / "out" / "README.md").read_text()
     assert verify(tmp_path / "out").ok
-
-
-def test_the_mean_is_exact():
-    total = ExactSum()
-    for value in (1e16, 1.0, -1e16):
-        total.add(np.array([value]))
-    assert total.mean == 1 / 3
 
 
 @pytest.mark.parametrize(
@@ -368,12 +352,6 @@ def test_the_groups_of_the_lexicons_are_named_with_license_and_source(tmp_path):
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "age@1 (groups old, young; license CC0-1.0; source made up)" in found["rai:dataAnnotationProtocol"]
     assert "these groups: old, young." in found["rai:dataLimitations"][0]
-
-
-@pytest.mark.parametrize("groups", ["old", [1], {"old": 1}])
-def test_groups_of_a_lexicon_that_are_no_list_of_names_are_refused(tmp_path, groups):
-    with pytest.raises(ConfigError, match=r"facts, lexicons, groups: .*, found "):
-        publish(toy_pairs(), facts(lexicons=[{"id": "age@1", "groups": groups}]), tmp_path / "out")
 
 
 def test_measures_with_the_same_column_are_refused(tmp_path):

@@ -156,20 +156,20 @@ CAREFUL = {
     ),
     "a candidate gone from gold": (
         replace(GOLD, "q2\tpred.0\ttell me of topic q2 way v0\t0.5\n", ""),
-        "differ from the gold rows",
+        f"{GOLD}: ",
     ),
     "a candidate that is not gold": (
         append(GOLD, "q4\tpred.0\ttell me of topic q4 way v0\t0.5\n"),
-        f"{GOLD}: 1 candidates are not above zero, or are below their original; first: 'q4'",
+        f"{GOLD}: 2 lines do not agree",
     ),
     "another header": (replace(ALL, "RR10\n", "MRR\n"), f"{ALL}: expected the header qid, order, query, {VALUE}"),
     "a judgement of another query": (
         append(f"{BOXES}/far.qrels.tsv", "q7\t0\td1\t1\n"),
-        f"{BOXES}/far.qrels.tsv: 1 judgements are of queries outside the box; first: 'q7'",
+        f"{BOXES}/far.qrels.tsv: 2 lines do not agree",
     ),
     "a judgement twice": (
         append(f"{BOXES}/far.qrels.tsv", "q1\t0\td1\t1\n"),
-        "one judgement for each query and document",
+        f"{BOXES}/far.qrels.tsv: 2 lines do not agree",
     ),
     "a grade that is none": (replace(f"{BOXES}/far.qrels.tsv", "\t1\n", "\thigh\n"), "a whole number in every line"),
 }

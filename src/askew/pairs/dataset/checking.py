@@ -7,8 +7,11 @@ run, and nothing outside it is read. Checksums find accidental changes; they are
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +28,14 @@ from askew.data.files import reason
 from askew.pairs.dataset import layouts, numbers
 from askew.pairs.dataset.columns import canonical
 from askew.pairs.dataset.croissant import croissant_problems
-from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts, read_facts
-from askew.pairs.dataset.layouts import FOLDER, group_file, repair_problems
+from askew.pairs.dataset.facts import BOXES, Facts, read_facts
+from askew.pairs.dataset.layouts import Papers
 from askew.pairs.dataset.release import FORMAT, split_files
 from askew.pairs.dataset.rules import Problems, unchecked
 from askew.pairs.dataset.splits import check_shares, leaks, with_split
 
+# What a fact of another form than in a release raises where it is used.
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError)
 _ONE = {"files": "file", "steps": "step", "parts": "part", "indexes": "index"}
 
 
@@ -115,7 +120,7 @@ def verify(folder: Path) -> Verified:
             )
         checks = [
             _splits(table, stated),
-            *_papers(found, table, facts),
+            _papers(found, table, facts),
             _card(found, table, stated),
             _croissant(found, digests, table.drop("split").columns),
         ]
@@ -125,6 +130,8 @@ def verify(folder: Path) -> Verified:
             report.wrong += check
         except DataError as error:
             report.wrong.append(str(error))
+        except _MALFORMED as error:
+            report.wrong.append(f"askew.json: the field 'facts' does not fit the files ({reason(error)})")
     report.facts = {"pairs": pairs, "subsets": subsets, "query_text": query_text}
     listed = ", ".join(f"{name} {count}" for name, count in subsets.items())
     report.sizes = f"{counted(len(found), 'file', 'files')}, {counted(pairs, 'pair', 'pairs')} ({listed})"
@@ -147,7 +154,11 @@ def read_statement(found: dict[str, Path]) -> Statement:
         raise DataError("askew.json: expected the field 'split' with the keys 'salt' and 'shares'") from None
     if salt != SALT:
         raise DataError(f"askew.json: expected the salt {SALT} for the assignment of queries to splits, found {salt!r}")
-    return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
+    try:
+        facts = read_facts(stated["facts"])
+    except _MALFORMED as error:
+        raise DataError(f"askew.json: the field 'facts' has not the form of a release ({reason(error)})") from None
+    return Statement(facts, check_shares(shares), stated.get("pairs"))
 
 
 def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.DataFrame:
@@ -186,24 +197,26 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
         )
 
 
-def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterator[Iterator[str]]:
-    """The checks of the files in the papers' layouts, as far as the scheme has such files."""
-
-    def subset(name: str, subset: str) -> Iterator[str]:
-        yield from layouts.entry_problems(files.read_json(found, name), layouts.entries(table, facts, subset), name)
-
-    def group(name: str, group: int) -> Iterator[str]:
-        yield from layouts.tsv_problems(files.read_text(found, name), layouts.group_tsv(table, facts, group), name)
-
-    def repair() -> Iterator[str]:
-        texts = {name: files.read_text(found, name) for name in found if name.startswith(f"{FOLDER}/")}
-        yield from repair_problems(texts, table, facts)
-
+def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    """Write the files in the layouts of the papers again, from the Parquet rows, and compare them line by line."""
+    tables = None
     if facts.scheme == BOXES:
-        yield repair()
-    elif facts.scheme == REFAIRMULATE:
-        yield from (subset(f"json/{name}", one) for one, name in layouts.SUBSET_FILES.items())
-        yield from (group(f"tsv/{group_file(number)}", number) for number in GROUPS)
+        texts = {name: files.read_text(found, name) for name in found if name.startswith(f"{layouts.FOLDER}/")}
+        tables = layouts.read_tables(texts, facts)
+    if tables is not None:
+        yield from layouts.agg_problems(tables.every, table, facts)
+    with tempfile.TemporaryDirectory(prefix="askew-") as place, closing(Papers(Path(place), facts, tables)) as papers:
+        papers.add(table)
+        papers.finish()
+        expected, _ = files.walk(Path(place))
+        for name in expected:
+            if name not in found:
+                yield f"{name}: missing"
+                continue
+            here, there = (files.read_text(one, name).split("\n") for one in (found, expected))
+            wrong = [i for i, (one, other) in enumerate(zip_longest(here, there), 1) if one != other]
+            if wrong:
+                yield f"{name}: {len(wrong)} lines do not agree with the Parquet rows; first: line {wrong[0]}"
 
 
 def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Iterator[str]:

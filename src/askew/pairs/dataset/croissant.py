@@ -115,11 +115,11 @@ def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
     lexicons = "; ".join(map(_lexicon, facts.rows("lexicons"))) or "none stated"
     contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
     biases = [
-        f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n})."
+        f"{name} of the original queries: mean {numbers.shown(one.value)} (n = {one.n})."
         for name, one in pairs.originals.items()
     ]
-    for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
-        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for reformulations"
+    for name, (old, new, gain) in pairs.subsets[facts.main].means.items():
+        means = f"{numbers.shown(old.value)} for original queries and {numbers.shown(new.value)} for reformulations"
         biases.append(f"Mean {name} of the pairs in the subset {facts.main}: {means} (n = {gain.n} pairs).")
     return {
         "rai:dataCollection": one_line(

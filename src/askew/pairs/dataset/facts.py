@@ -34,11 +34,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from askew.core.defaults import HELD_OUT, IN_SAMPLE
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure, check_columns
 from askew.core.plugins import check
@@ -57,44 +56,6 @@ def wrong(where: str, expected: str, found: Any) -> ConfigError:
     return ConfigError(
         f"facts, {where}: expected {expected}, found {shown[:_SHOWN]}{'...' if len(shown) > _SHOWN else ''}"
     )
-
-
-def mapping(value: Any, where: str) -> dict[str, Any]:
-    """Return the value as a dictionary, or raise if it is no mapping with texts as keys."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise wrong(where, "a mapping whose keys are strings", value)
-    return dict(value)
-
-
-def rows(value: Any, where: str) -> list[dict[str, Any]]:
-    """Return the value as a list of dictionaries, or raise if it is no list of mappings."""
-    if not isinstance(value, list):
-        raise wrong(where, "a list of mappings", value)
-    return [mapping(row, where) for row in value]
-
-
-def text(stated: dict[str, Any], name: str, prefix: str = "") -> str:
-    """Return the text of a fact, or raise if it is missing or blank."""
-    value = stated.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise wrong(f"{prefix}{name}", "a text", value)
-    return value
-
-
-def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[str, ...]:
-    """Return known names, each once, from a list of names or a single name; raise for other values."""
-    found = [value] if isinstance(value, str) else value
-    right = isinstance(found, list) and all(isinstance(one, str) and one in known for one in found)
-    if not right or not found or len(set(found)) < len(found):
-        raise wrong(where, f"one of the {what} {', '.join(sorted(known))}, or a list of them", value)
-    return tuple(found)
-
-
-def truth(value: Any, where: str) -> bool:
-    """Return the value, or raise if it is not true or false."""
-    if not isinstance(value, bool):
-        raise wrong(where, "true or false", value)
-    return value
 
 
 GROUPS = (1, 2, 3, 4)
@@ -124,7 +85,7 @@ class Selection:
 
 def read_selection(stated: Any, directions: Mapping[str, Direction], recipe: Any) -> Selection:
     """Make the selector from its recorded settings; earlier releases record them only in the recipe."""
-    how = mapping(stated, "selection")
+    how = dict(stated)
     if "selector" not in how:
         try:
             how = dict(tomllib.loads(recipe)["select"])
@@ -168,7 +129,6 @@ RESERVED = (
 # The papers' names of measure families, and the order of their columns.
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
-_TEXTS = ("license", "contact", "homepage", "citation", "version", "language", "recipe")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
 
@@ -247,81 +207,33 @@ def canonical_json(value: Any) -> str:
 
 
 def read_facts(facts: Mapping[str, Any]) -> Facts:
-    """Check the facts; a ConfigError names the wrong one."""
-    stated = json.loads(canonical_json(mapping(facts, "facts")))
-    title, about, collection, ranker = (text(stated, name) for name in ("title", "description", "collection", "ranker"))
-    for name in _TEXTS:
-        if not isinstance(stated.get(name, ""), str):
-            raise wrong(name, "a text", stated[name])
-    for name in ("counts", "dropped", "versions"):
-        mapping(stated.get(name, {}), name)
-    for name in ("lexicons", "sources", "held_out", "placebo"):
-        rows(stated.get(name, []), name)
-    for row in stated.get("lexicons", []):
-        named = row.get("groups", [])
-        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
-            raise wrong("lexicons, groups", "a list of names", named)
-    measures = _measures(stated.get("measures"))
-    known, subsets = [one.name for one in measures], _subsets(stated)
-    gains = _held_out(stated, known, subsets)
-    directions = {one.name: one.direction for one in measures}
-    selection = read_selection(stated.get("selection", {}), directions, stated.get("recipe"))
-    scheme, rankers, by = _scheme(stated, subsets, selection), stated.get("robust_rankers", []), tuple[str, ...]()
-    if "robust_rankers" in stated:
-        named = isinstance(rankers, list) and all(isinstance(one, str) and one for one in rankers)
-        if not named or len(rankers) < 2:
-            raise wrong("robust_rankers", "a list of two rankers or more", rankers)
-        by = some_of(stated.get("robust_measures"), known, "robust_measures", "measures")
-    rankers = tuple(rankers)
-    has_texts = truth(stated.get("query_text", True), "query_text")
-    return Facts(
-        stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains, has_texts
+    """Read the facts of a build or of a published dataset; a ConfigError says what is wrong."""
+    stated = json.loads(canonical_json(dict(facts)))
+    measures, subsets = _measures(stated["measures"]), tuple(stated.get("subsets", SUBSETS))
+    # The names of subsets become names of columns and of files.
+    unfit = [name for name in subsets if not _SUBSET.fullmatch(name) or name in RESERVED]
+    if unfit or not subsets or len(set(subsets)) < len(subsets):
+        expected = "distinct names of letters, digits and underscores that are no names of other columns"
+        raise wrong("subsets", expected, list(subsets))
+    selection = read_selection(
+        stated.get("selection", {}), {one.name: one.direction for one in measures}, stated.get("recipe")
     )
-
-
-def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
-    found = stated.get("subsets", list(SUBSETS))
-    if not isinstance(found, list) or not found or len(set(map(str, found))) < len(found):
-        raise wrong("subsets", "a list of one or more names without repeats", found)
-    for name in found:
-        if not isinstance(name, str) or not _SUBSET.fullmatch(name):
-            raise wrong("subsets", "names that begin with a letter, of letters, digits and underscores", name)
-        if name in RESERVED:
-            raise wrong("subsets", "other names than those of columns", name)
-    return tuple(found)
-
-
-def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> tuple[str, ...]:
-    """Check the held-out facts and return the measures that have a column of held-out gains."""
-    for row in stated.get("held_out", []):
-        some_of(row.get("measure"), known, "held_out, measure", "measures")
-        some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
-        some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
-        for name in ("old_mean", "new_mean", "change", "low", "high", "in_sample_change"):
-            if row.get(name) is not None and (not isinstance(row[name], int | float) or isinstance(row[name], bool)):
-                raise wrong(f"held_out, {name}", "a number or null", row[name])
-    for row in stated.get("placebo", []):
-        some_of(row.get("subset"), subsets, "placebo, subset", "subsets")
-        for name in ("placebo", "fewest", "most", "untested"):
-            if not isinstance(row.get(name), int | float) or isinstance(row[name], bool):
-                raise wrong(f"placebo, {name}", "a number", row.get(name))
-    gains = stated.get("held_out_gains", [])
-    return some_of(gains, known, "held_out_gains", "measures") if gains else ()
-
-
-def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selection) -> str:
-    usual = REFAIRMULATE if subsets == SUBSETS else PLAIN
-    found = stated.get("scheme", usual)
-    if found not in SCHEMES:
-        raise wrong("scheme", f"one of {', '.join(SCHEMES)}", found)
-    if found == REFAIRMULATE and subsets != SUBSETS:
-        raise wrong("subsets", f"{', '.join(SUBSETS)} for the scheme {found}", list(subsets))
+    scheme = stated.get("scheme", REFAIRMULATE if subsets == SUBSETS else PLAIN)
+    if scheme not in SCHEMES:
+        raise wrong("scheme", f"one of {', '.join(SCHEMES)}", scheme)
+    if scheme == REFAIRMULATE and subsets != SUBSETS:
+        raise wrong("subsets", f"{', '.join(SUBSETS)} for the scheme {scheme}", list(subsets))
     selector = selection.selector
     if selector is not None and set(selector.subsets) != set(subsets):
         raise wrong("subsets", f"the subsets of the selector {selector.name}", list(subsets))
-    if found == BOXES and not isinstance(selector, Boxes):
-        raise wrong("selection.selector", f"the selector boxes for the scheme {found}", selector and selector.name)
-    return str(found)
+    if scheme == BOXES and not isinstance(selector, Boxes):
+        raise wrong("selection.selector", f"the selector boxes for the scheme {scheme}", selector and selector.name)
+    has_texts = stated.get("query_text", True)
+    if not isinstance(has_texts, bool):
+        raise wrong("query_text", "true or false", has_texts)
+    texts = (str(stated[name]) for name in ("title", "description", "collection", "ranker"))
+    lists = (tuple(stated.get(name, ())) for name in ("robust_rankers", "robust_measures", "held_out_gains"))
+    return Facts(stated, *texts, measures, selection, scheme, subsets, *lists, has_texts)
 
 
 def key_of(name: str) -> str:
@@ -338,19 +250,11 @@ def key_of(name: str) -> str:
     return "-".join([_FAMILIES.get(measure.name, measure.name), *values]) + str(measure.cutoff or "")
 
 
-def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
-    found = []
-    for name, facts in mapping(stated, "measures").items():
-        where = f"measures.{name}"
-        one = mapping(facts, where)
-        try:
-            direction = Direction(one.get("direction"))
-        except ValueError:
-            raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
-        judged = truth(one.get("judged", False), f"{where}.judged")
-        found.append(MeasureFacts(name, text(one, "signature", f"{where}."), direction, judged))
-    if not found:
-        raise wrong("measures", "at least one measure", stated)
+def _measures(stated: Mapping[str, Mapping[str, Any]]) -> tuple[MeasureFacts, ...]:
+    found = [
+        MeasureFacts(name, str(one["signature"]), Direction(one["direction"]), one.get("judged", False) is True)
+        for name, one in stated.items()
+    ]
     check_columns(one.name for one in found)
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))

@@ -32,7 +32,7 @@ from askew.core import folders as files
 from askew.core.errors import DataError
 from askew.core.measure import new_column, old_column
 from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
-from askew.pairs.boxes import agg_gold, is_gold
+from askew.pairs.boxes import agg_gold
 from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts
 
 SUBSET_FILES = {"optimal": "Optimal.json", "effective": "Effective.json", "fair": "Fair.json"}
@@ -60,21 +60,6 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def entry_problems(found: Any, expected: Entries, name: str) -> Iterator[str]:
-    """One line if a JSON file differs from the Parquet rows."""
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
-        yield f"{name}: expected groups of queries, found another layout"
-        return
-    here, there = (
-        {(group, query): entry for group, queries in side.items() for query, entry in queries.items()}
-        for side in (found, expected)
-    )
-    wrong = sorted({key for key in here.keys() | there.keys() if here.get(key) != there.get(key)})
-    if wrong or set(found) != set(expected):
-        first = f"; first: group {wrong[0][0][:20]!r}, query {wrong[0][1][:60]!r}" if wrong else ""
-        yield f"{name}: {len(wrong)} of {len(there)} entries do not agree with the Parquet rows{first}"
-
-
 def header(facts: Facts) -> list[str]:
     """The columns of a group's TSV."""
     keys = [one.key for one in facts.measures]
@@ -82,26 +67,11 @@ def header(facts: Facts) -> list[str]:
     return ["Query ID", "Query Text", "Label", *blocks, "Original Query Text"]
 
 
-def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
-    """All pairs of a group as TSV."""
-    return tsv_text([header(facts)]) + group_lines(pairs, facts, group)
-
-
 def group_lines(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
     """The pairs of a group as lines of TSV."""
     values = [name(one.name) for name in (old_column, new_column) for one in facts.measures]
     rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
     return tsv_text(rows.iter_rows())
-
-
-def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:
-    """One line if a TSV file differs from the Parquet rows."""
-    here, there = found.split("\n"), expected.split("\n")
-    if here == there:
-        return
-    wrong = [i for i, (one, other) in enumerate(zip(here, there, strict=False)) if one != other]
-    wrong += range(min(len(here), len(there)), max(len(here), len(there)))
-    yield f"{name}: {len(wrong)} lines do not agree with the Parquet rows; first: line {wrong[0] + 1}"
 
 
 def tsv_text(rows: Iterable[Any]) -> str:
@@ -114,7 +84,6 @@ def tsv_text(rows: Iterable[Any]) -> str:
 # Write and check the pairs in the file layouts of RePair. File names have the ranker r and the key m of the measure.
 
 FOLDER = "repair"
-AGGREGATED = ("all", "gold")
 _AGG_COLUMNS = ["qid", "order", "query"]
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 _WHOLE = re.compile(r"-?\d{1,10}")
@@ -166,23 +135,12 @@ def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
     return tsv_text(pairs.filter(box).select(columns).iter_rows())
 
 
-def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
-    """One line for each difference between the RePair files of a release and its pairs."""
-    for box in facts.subsets:
-        name = box_file(facts, box)
-        if name not in texts:
-            yield f"{name}: missing"
-            continue
-        yield from tsv_problems(texts[name], box_text(pairs, facts, box), name)
-        qrels = box_file(facts, box, "qrels.tsv")
-        if qrels in texts:
-            yield from _qrels_problems(texts[qrels], set(pairs.filter(box)["query_id"]), qrels)
-    read: dict[str, pl.DataFrame] = {}
-    yield from _agg_problems(texts, facts, read)
-    every = read.get("all")
-    if every is None:
-        return
-    is_original, measure = pl.col("order") == ORIGINAL, facts.measure
+def agg_problems(every: pl.DataFrame, pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    """One line for each difference between the table ``all`` of a release and its pairs."""
+    name, measure, is_original = agg_file(facts, "all"), facts.measure, pl.col("order") == ORIGINAL
+    told = every.filter(is_original, pl.col("query") != "").height
+    if told and not facts.query_text:
+        yield f"{name}: expected no text of an original (query_text: false), found {told}"
     for what, value, text, rows in (
         ("originals", old_column(measure), "original_text", every.filter(is_original)),
         ("candidates", new_column(measure), "text", every.filter(~is_original)),
@@ -192,34 +150,27 @@ def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts)
         missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
         if missing.height:
             yield (
-                f"{agg_file(facts, 'all')}: {missing.height} {what} of the Parquet rows are missing or differ; first: "
+                f"{name}: {missing.height} {what} of the Parquet rows are missing or differ; first: "
                 f"query {missing['qid'][0][:_SHOWN]!r}"
             )
 
 
-def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.DataFrame]) -> Iterator[str]:
-    names = {kind: agg_file(facts, kind) for kind in AGGREGATED}
-    for kind, name in names.items():
-        if name in texts:
-            try:
-                read[kind] = read_agg(texts[name], name, value_name(facts))
-            except DataError as error:
-                yield str(error)
-    for kind, table in read.items():
-        told = table.filter(pl.col("order") == ORIGINAL, pl.col("query") != "").height
-        if told and not facts.query_text:
-            yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
-    if "gold" in read:
-        gold, every = read["gold"], read.get("all")
-        worse = gold.filter(~pl.Series(is_gold(gold)))
-        if worse.height:
-            first = worse["qid"][0][:_SHOWN]
-            yield (
-                f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
-                f"first: {first!r}"
-            )
-        elif every is not None and not gold.equals(agg_gold(every)):
-            yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
+def read_tables(texts: Mapping[str, str], facts: Facts) -> Tables | None:
+    """The table ``all`` and the judgements of a release, from its files by name; None without these files."""
+    name = agg_file(facts, "all")
+    if name not in texts:
+        return None
+    every = read_agg(texts[name], name, value_name(facts))
+    qrels = {one: texts[one] for box in facts.subsets if (one := box_file(facts, box, "qrels.tsv")) in texts}
+    if not qrels:
+        return Tables(every)
+    rows = [row for one, text in qrels.items() for row in _read_tsv(text, one)]
+    if any(len(row) != 4 or not _WHOLE.fullmatch(row[3]) for row in rows):
+        raise DataError(f"{next(iter(qrels))}: expected qid, 0, docid and a whole number in every line of the boxes")
+    names = ("query_id", "doc_id", "relevance")
+    columns = zip(*((row[0], row[2], row[3]) for row in rows), strict=True) if rows else ((), (), ())
+    judgements = pl.DataFrame(dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.String))
+    return Tables(every, judgements.unique(maintain_order=True))
 
 
 def _read_tsv(text: str, name: str) -> list[list[str]]:
@@ -265,22 +216,6 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
             f"{name}: expected one original (order -1) for each query, before its candidates; first wrong query: "
             f"{found!r}"
         )
-
-
-def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
-    try:
-        rows = _read_tsv(text, name)
-    except DataError as error:
-        yield str(error)
-        return
-    if any(len(row) != 4 or row[1] != "0" or not _WHOLE.fullmatch(row[3]) for row in rows):
-        yield f"{name}: expected qid, 0, docid and a whole number in every line"
-        return
-    other = [row[0] for row in rows if row[0] not in queries]
-    if other:
-        yield f"{name}: {len(other)} judgements are of queries outside the box; first: {other[0][:_SHOWN]!r}"
-    if len({(row[0], row[2]) for row in rows}) < len(rows):
-        yield f"{name}: expected one judgement for each query and document"
 
 
 # Write the files of a release in the layouts of the papers, one block of pairs at a time.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from askew.core.defaults import FEWEST, IN_SAMPLE
@@ -18,42 +16,22 @@ from askew.measures.statistics.intervals import wilson
 from askew.pairs.dataset.facts import GROUPS, REFAIRMULATE, Facts
 from askew.report.markup import code
 
-# Exact sums of numbers that are added in blocks: equal to ``math.fsum`` of all numbers, in any order.
 
-_EXACT_DIGITS = 53
-_LOW = 26
-
-
-class ExactSum:
-    """The sum and the number of finite values. Integer mantissas are summed for each exponent, without rounding."""
+class Mean:
+    """The mean of finite values that are added in blocks."""
 
     def __init__(self) -> None:
-        self.n = 0
-        self._sums: defaultdict[int, int] = defaultdict(int)
+        self.n, self._total = 0, 0.0
 
     def add(self, values: Floats) -> None:
         """Add numbers."""
         self.n += len(values)
-        parts, exponents = np.frexp(values)
-        whole = np.ldexp(parts, _EXACT_DIGITS).astype(np.int64)
-        for exponent in np.unique(exponents):
-            some = whole[exponents == exponent]
-            # High and low bits are summed separately, so that the sums of a block fit into 64 bits.
-            high, low = int((some >> _LOW).sum()), int((some & ((1 << _LOW) - 1)).sum())
-            self._sums[int(exponent)] += (high << _LOW) + low
+        self._total += float(values.sum())
 
     @property
-    def total(self) -> float:
-        """The sum, rounded once."""
-        exact = sum(
-            (Fraction(value) * Fraction(2) ** (at - _EXACT_DIGITS) for at, value in self._sums.items()), Fraction()
-        )
-        return float(exact)
-
-    @property
-    def mean(self) -> float:
-        """The mean; NaN if there are no numbers."""
-        return self.total / self.n if self.n else float("nan")
+    def value(self) -> float:
+        """The mean; NaN if there are no numbers. Blocks of other sizes, which round otherwise, give the same value."""
+        return round(self._total / self.n, 12) if self.n else math.nan
 
 
 _MAIL, _DIGITS = r"[^\s@]+@[^\s@]+\.[^\s@]+", r"(?:\d[ -]?){7,}"
@@ -93,7 +71,7 @@ class SubsetNumbers:
         self.pairs = self.queries = self.known = self.robust = 0
         self.splits: Counter[str] = Counter()
         self.groups: Counter[int] = Counter()
-        self.sums = {name: tuple(ExactSum() for _ in range(3)) for name in self._measures}
+        self.means = {name: tuple(Mean() for _ in range(3)) for name in self._measures}
 
     def add(self, part: pl.DataFrame) -> None:
         """Add pairs of the subset."""
@@ -108,7 +86,7 @@ class SubsetNumbers:
             self.robust += int(known.sum())
         for name in self._measures:
             there = part.filter(pl.col(gain_column(name)).is_not_null())
-            for column, total in zip(pair_columns(name), self.sums[name], strict=True):
+            for column, total in zip(pair_columns(name), self.means[name], strict=True):
                 total.add(there[column].drop_nulls().to_numpy())
 
 
@@ -119,7 +97,7 @@ class PairNumbers:
         self.facts, self.splits = facts, list(splits)
         self.schema: Mapping[str, Any] = {}
         self.subsets = {ALL: SubsetNumbers(facts), **{name: SubsetNumbers(facts) for name in facts.subsets}}
-        self.originals = {one.name: ExactSum() for one in facts.measures}
+        self.originals = {one.name: Mean() for one in facts.measures}
         self.counts: dict[str, Counter[tuple[str, bool]]] = {"method": Counter(), "outcome": Counter()}
         self.examples: list[dict[str, Any]] = []
         self.echoes = self.contexts = 0
@@ -194,10 +172,10 @@ def counts_table(found: PairNumbers) -> list[str]:
 def means_table(found: PairNumbers) -> list[str]:
     """A table of the mean old value, new value and gain of each measure in each subset with pairs; n counts pairs."""
     rows = [
-        [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
+        [name, code(measure), means[2].n, *(shown(one.value) for one in means)]
         for name, subset in found.subsets.items()
         if subset.pairs
-        for measure, sums in subset.sums.items()
+        for measure, means in subset.means.items()
     ]
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
 
