@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError, UnknownName
@@ -99,8 +98,6 @@ def finite(value: float, where: str, least: float = -math.inf) -> float:
 
 # Tables of pairs that are read part by part, so that memory does not grow with the number of candidates.
 
-# The number of a row's query in the order of all query ids.
-QUERY = "_query"
 Reader = Callable[[list[str]], Iterator[pl.DataFrame]]
 
 
@@ -114,28 +111,10 @@ class PairParts:
         """Some columns of each part."""
         return self._read(list(dict.fromkeys(columns)))
 
-    def numbered(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Some columns of each part, and the number of the query of each row."""
-        for frame, numbers in zip(self.frames(["query_id", *columns]), self.query_numbers, strict=True):
-            runs = frame["query_id"].rle_id().to_numpy()
-            yield frame.with_columns(pl.Series(QUERY, numbers[runs], pl.Int64))
-
-    @cached_property
-    def query_numbers(self) -> list[npt.NDArray[np.int32]]:
-        """For each part the numbers of its queries, in the order of the rows."""
-        ids = [_compact(pl.DataFrame(frame["query_id"].unique())) for frame in self.frames(["query_id"])]
-        if not ids:
-            return []
-        # Read again instead of kept: a step that repeats its queries has many more rows than queries.
-        known = pl.concat(ids).unique().sort("query_id").with_row_index(QUERY)
-        runs = (frame["query_id"].rle().struct.field("value") for frame in self.frames(["query_id"]))
-        found = (one.to_frame("query_id").join(known, on="query_id", how="left", maintain_order="left") for one in runs)
-        return [one[QUERY].to_numpy().astype(np.int32) for one in found]
-
     @cached_property
     def queries(self) -> int:
-        """How many queries there are."""
-        return max((int(one.max()) + 1 for one in self.query_numbers if len(one)), default=0)
+        """How many queries there are; each is in one part."""
+        return sum(frame["query_id"].n_unique() for frame in self.frames(["query_id"]))
 
     @cached_property
     def height(self) -> int:
@@ -151,33 +130,19 @@ class PairParts:
         return found
 
     def filter(self, wanted: pl.Expr | str) -> PairParts:
-        """Return the rows that match; their queries keep their numbers."""
-        return _Filtered(self, pl.col(wanted) if isinstance(wanted, str) else wanted)
+        """Return the rows that match."""
+        matches = pl.col(wanted) if isinstance(wanted, str) else wanted
+
+        def read(columns: list[str]) -> Iterator[pl.DataFrame]:
+            for frame in self.frames([*columns, *matches.meta.root_names()]):
+                yield frame.filter(matches).select(columns)
+
+        return PairParts(read, self.columns)
 
     def map(self, columns: Sequence[str], change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
         """Apply a function to each part and concatenate the results, which should have few rows per query."""
         found = [_compact(change(frame)) for frame in self.frames(columns)]
         return pl.concat(found) if found else pl.DataFrame()
-
-
-class _Filtered(PairParts):
-    """The rows of another table that match an expression."""
-
-    def __init__(self, base: PairParts, wanted: pl.Expr) -> None:
-        super().__init__(base.frames, base.columns)
-        self._base, self._wanted = base, wanted
-
-    def frames(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        for frame in self._base.frames([*columns, *self._wanted.meta.root_names()]):
-            yield frame.filter(self._wanted).select(list(dict.fromkeys(columns)))
-
-    def numbered(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        for frame in self._base.numbered([*columns, *self._wanted.meta.root_names()]):
-            yield frame.filter(self._wanted).select(list(dict.fromkeys([QUERY, *columns])))
-
-    @cached_property
-    def queries(self) -> int:
-        return self._base.queries
 
 
 def _compact(frame: pl.DataFrame) -> pl.DataFrame:

@@ -54,11 +54,6 @@ def all_near_zero(bias: Sequence[Floats], threshold: float) -> Flags:
     return np.asarray(np.all([np.abs(values) <= threshold for values in bias], axis=0))
 
 
-def group_of(effective: Flags, unbiased: Flags) -> Ints:
-    """The group of each original."""
-    return 4 - 2 * effective.astype(np.int64) - unbiased
-
-
 # The labels of Eq. 1. Rows: effectiveness worse, same, better; columns: bias worse, same, better.
 _PAPER_LABELS = np.array([[4, 4, 4], [4, 3, 2], [4, 1, 0]])
 
@@ -154,14 +149,8 @@ class RefairmulatePaper(Selector):
     def choose(self, pairs: PairTable) -> dict[str, Any]:
         """Return the columns that the module describes."""
         effectiveness, bias = self.sides(pairs.directions)
-        (old_effective, old_unbiased), (effective, unbiased) = (
-            (
-                all_met(pairs.each(when, effectiveness), self._theta[0]),
-                all_near_zero(pairs.each(when, bias), self._theta[1]),
-            )
-            for when in ("old", "new")
-        )
-        group, perfect = group_of(old_effective, old_unbiased), effective & unbiased
+        group, effective, unbiased = self._states(pairs, effectiveness, bias)
+        perfect = effective & unbiased
         gains = pairs.values(gain_column(effectiveness[0])), pairs.values(gain_column(bias[0]))
         sides = signs(gains[0], self._tolerance), signs(gains[1], self._tolerance)
         label = _PAPER_LABELS[sides[0] + 1, sides[1] + 1]
@@ -178,6 +167,15 @@ class RefairmulatePaper(Selector):
             "negative": worsens(sides[0] < 0, sides[1] < 0, self._negative),
             "optimal_score": pl.Series(np.where(optimal, score, np.nan)).fill_nan(None),
         }  # fmt: skip
+
+    def _states(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> tuple[Ints, Flags, Flags]:
+        """The group of each original, and whether its candidate meets the thresholds of effectiveness and of lean."""
+        met, near = self._theta
+        old, new = (
+            (all_met(pairs.each(when, effectiveness), met), all_near_zero(pairs.each(when, bias), near))
+            for when in ("old", "new")
+        )
+        return 4 - 2 * old[0].astype(np.int64) - old[1], *new
 
     def _holds(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> Flags:
         """Whether each pair meets the conditions of acceptance other than the label; the paper has none."""
@@ -240,14 +238,12 @@ class RefairmulateRepo(RefairmulatePaper):
             raise ConfigError(
                 f"valid_bias: expected only measures of bias ({', '.join(bias)}), found {', '.join(valid_bias)}"
             )
-        met, near = self._theta
-        old = all_met(pairs.each("old", effectiveness), met), all_near_zero(pairs.each("old", bias), near)
-        new = all_met(pairs.each("new", effectiveness), met), all_near_zero(pairs.each("new", bias), near)
+        group, effective, every_unbiased = self._states(pairs, effectiveness, bias)
         gains = pairs.each("gain", effectiveness), pairs.each("gain", bias)
         sides = side_of(gains[0], self._tolerance), side_of(gains[1], self._tolerance)
-        group, label, perfect = group_of(*old), _REPO_LABELS[sides[0] + 1, sides[1] + 1], new[0] & new[1]
+        label, perfect = _REPO_LABELS[sides[0] + 1, sides[1] + 1], effective & every_unbiased
         accepted = is_accepted(group, label, REPO_ACCEPT, REPO_LABELS)
-        effective, unbiased = new[0], all_near_zero(pairs.each("new", valid_bias), near)
+        unbiased = all_near_zero(pairs.each("new", valid_bias), self._theta[1])
         # The variants that may become Effective: mostly those that are not perfect.
         may = [np.ones(len(group), np.bool_), ~unbiased, ~effective, ~(effective & unbiased)]
         valid = np.choose(group - 1, may)

@@ -486,18 +486,17 @@ class _Report:
         return Section("methods", "Methods", [self.files.table(table("methods", caption, head, rows, note), methods)])
 
     def _examples(self) -> Section:
-        effectiveness, lean = self.effectiveness, self.lean or self.effectiveness
-        chosen, rest = self.pairs.filter(self.main), self.pairs.filter(~pl.col(self.main))
-        by, label = list(dict.fromkeys([lean, effectiveness])), self.labels[lean]
-        shown = list(dict.fromkeys([effectiveness, lean]))
+        by = list(dict.fromkeys([self.lean or self.effectiveness, self.effectiveness]))
+        chosen, rest, label = self.pairs.filter(self.main), self.pairs.filter(~pl.col(self.main)), self.labels[by[0]]
         tables = {
-            f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by, shown=shown),
+            f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by),
             f"Pairs that are not in the subset {self.main}, largest loss on {label} first": extreme_pairs(
-                rest, by, worst=True, shown=shown
+                rest, by, worst=True
             ),
-        }  # fmt: skip
+        }
+        shown = by[::-1]
         head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
-        head += [Column(label) for label in (self.labels[name] for name in shown)]
+        head += [Column(self.labels[name]) for name in shown]
         body = [
             paragraph(
                 "A pair is an original query and its reformulation. The tables list the pairs with the largest gains "

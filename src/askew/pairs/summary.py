@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,9 +14,8 @@ import polars as pl
 from askew.core.errors import DataError
 from askew.core.measure import Direction, new_column, old_column
 from askew.core.outcome import check_tolerance, verdicts
-from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import known, sums_interval
-from askew.pairs.gains import QUERY, PairParts, parts_of
+from askew.pairs.gains import PairParts, parts_of
 
 # All rows, as a subset.
 EVERY = "all candidates"
@@ -48,51 +48,49 @@ def summarize(
     found: dict[tuple[str, str], dict[str, Any]] = {}
     # One measure at a time, so that only a few numbers for each query are in memory.
     for measure, direction in directions.items():
-        tallies = {subset: _Tally(pairs.queries, direction, tolerance) for subset in subsets}
-        names = [old_column(measure), new_column(measure)]
-        for frame in pairs.numbered([*flags, *names]):
-            for subset, tally in tallies.items():
-                part = frame if subset == EVERY else frame.filter(subset)
-                tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
-        found |= {(subset, measure): tally.row() for subset, tally in tallies.items()}
+        sums = pairs.map(
+            ["query_id", *flags, old_column(measure), new_column(measure)],
+            partial(_sums, measure=measure, direction=direction, subsets=subsets, tolerance=tolerance),
+        )
+        for subset in subsets:
+            of_subset = sums.filter(subset=subset) if sums.width else sums
+            found[subset, measure] = _row(of_subset, direction)
     rows = [{"subset": key[0], "measure": key[1], **found[key]} for key in product(subsets, directions)]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-class _Tally:
-    """Collects the means, the counts and the sums of each query for one subset and measure, part by part."""
+_COUNTS = ("improved_pairs", "unchanged_pairs", "worsened_pairs", "zero_pairs")
 
-    def __init__(self, queries: int, direction: Direction, tolerance: float) -> None:
-        self._direction, self._tolerance = direction, tolerance
-        self._before, self._after = np.zeros(queries), np.zeros(queries)
-        self._sizes = np.zeros(queries, np.int32)
-        self._counts = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
 
-    def add(self, query: Ints, old: Floats, new: Floats) -> None:
-        """Add pairs, in the order of the table."""
+def _sums(
+    frame: pl.DataFrame, measure: str, direction: Direction, subsets: Sequence[str], tolerance: float
+) -> pl.DataFrame:
+    """The sums of the values before and after and the counts, for each subset and query of some whole queries."""
+    ids, query = frame["query_id"].unique().sort(), frame["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
+    old, new = (frame[name(measure)].to_numpy() for name in (old_column, new_column))
+    sign = verdicts(old, new, direction, tolerance)
+    columns = {"pairs": np.ones(len(old)), "before": old, "after": new}
+    if direction is Direction.ZERO:
+        columns |= {"before": np.abs(old), "after": np.abs(new)}
+    columns |= dict(zip(_COUNTS, (sign > 0, sign == 0, sign < 0, (old == 0) & (new == 0)), strict=True))
+    parts = []
+    for subset in subsets:
         there = ~(np.isnan(old) | np.isnan(new))
-        query, old, new = query[there], old[there], new[there]
-        sign = verdicts(old, new, self._direction, self._tolerance)
-        found = (sign > 0, sign == 0, sign < 0, (old == 0) & (new == 0))
-        for name, flags in zip(self._counts, found, strict=True):
-            self._counts[name] += int(flags.sum())
-        if self._direction is Direction.ZERO:
-            old, new = np.abs(old), np.abs(new)
-        # The sums of this part, added to those of its queries; other parts have other queries.
-        unit, place = np.unique(query, return_inverse=True)
-        self._before[unit] += np.bincount(place, old, len(unit))
-        self._after[unit] += np.bincount(place, new, len(unit))
-        self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
+        kept = np.flatnonzero(there if subset == EVERY else there & frame[subset].to_numpy())
+        sums = {name: np.bincount(query[kept], values[kept], len(ids)) for name, values in columns.items()}
+        of_queries = pl.DataFrame({"query_id": ids, **sums}, schema_overrides=dict.fromkeys(sums, pl.Float64))
+        parts.append(of_queries.with_columns(subset=pl.lit(subset)).filter(pl.col("pairs") > 0))
+    return pl.concat(parts)
 
-    def row(self) -> dict[str, Any]:
-        """Return the row of the table."""
-        to_zero, n, known_queries = self._direction is Direction.ZERO, int(self._sizes.sum()), self._sizes > 0
-        told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._counts}
-        told["of"] = "distance from zero" if to_zero else "score"
-        if not n:
-            return told
-        sums = self._before[known_queries], self._after[known_queries]
-        before, after = (float(side.sum()) / n for side in sums)
-        low, high = sums_interval(*sums)
-        change = known(100 * (after - before) / before if before else math.nan)
-        return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
+
+def _row(sums: pl.DataFrame, direction: Direction) -> dict[str, Any]:
+    """The row of the table, from the sums of each query."""
+    told: dict[str, Any] = {"of": "distance from zero" if direction is Direction.ZERO else "score"}
+    told |= {"queries": len(sums)} | {name: int(sums[name].sum()) if sums.width else 0 for name in ("pairs", *_COUNTS)}
+    if not told["pairs"]:
+        return told
+    before, after = (sums.sort("query_id")[name].to_numpy() for name in ("before", "after"))
+    old, new = (float(side.sum()) / told["pairs"] for side in (before, after))
+    low, high = sums_interval(before, after)
+    change = known(100 * (new - old) / old if old else math.nan)
+    return {**told, "old_mean": old, "new_mean": new, "change": change, "low": low, "high": high}

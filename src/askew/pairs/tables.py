@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.measures.statistics.intervals import wilson
-from askew.pairs.gains import ORIGINAL, QUERY, PairParts, parts_of
+from askew.pairs.gains import ORIGINAL, PairParts, parts_of
 from askew.pairs.summary import EVERY, summarize
 
 
@@ -90,24 +89,19 @@ def method_table(pairs: pl.DataFrame | PairParts, subset: str, directions: Mappi
 
 
 def _method(own: PairParts, method: str, subset: str, directions: Mapping[str, Direction]) -> pl.DataFrame:
-    seen = np.zeros((2, own.queries), np.bool_)
-    for place, part in enumerate((own, own.filter(subset))):
-        for frame in part.numbered([]):
-            seen[place, frame[QUERY].to_numpy()] = True
-    queries, won = (int(flags.sum()) for flags in seen)
+    queries, won = own.queries, own.filter(subset).queries
     low, high = wilson(won, queries) if queries else (None, None)
     share = {"won": won, "won_share": won / queries if queries else None, "won_low": low, "won_high": high}
     return _told(summarize(own, directions, [EVERY, subset]), method=method, method_queries=queries, **share)
 
 
 def extreme_pairs(
-    pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False,
-    shown: Sequence[str] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False
+) -> pl.DataFrame:
     """Return the pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one per query.
 
-    Pairs without a gain (with ``worst``: without a loss) are left out. With ``shown``, only the texts and the values of
-    these measures are read.
+    Pairs without a gain (with ``worst``: without a loss) are left out. The result has the texts and the values of these
+    measures.
     """
     gains = [gain_column(name) for name in measures]
     first = pl.col(gains[0]).fill_nan(None)
@@ -117,8 +111,7 @@ def extreme_pairs(
         ranked = kept.sort(gains, descending=not worst, nulls_last=True, maintain_order=True)
         return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
 
-    every = parts_of(pairs)
-    sides = [side(name) for name in shown or () for side in (old_column, new_column)]
-    columns = every.columns if shown is None else ["query_id", "original_text", "text", "method", *sides, *gains]
+    sides = [side(name) for name in measures for side in (old_column, new_column)]
+    columns = ["query_id", "variant_id", "original_text", "text", "method", *sides, *gains]
     # The most extreme pairs of the table are among the most extreme pairs of each part.
-    return extreme(every.map(columns, extreme))
+    return extreme(parts_of(pairs).map(columns, extreme))

@@ -231,9 +231,13 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
     has_texts = stated.get("query_text", True)
     if not isinstance(has_texts, bool):
         raise wrong("query_text", "true or false", has_texts)
-    texts = (str(stated[name]) for name in ("title", "description", "collection", "ranker"))
-    lists = (tuple(stated.get(name, ())) for name in ("robust_rankers", "robust_measures", "held_out_gains"))
-    return Facts(stated, *texts, measures, selection, scheme, subsets, *lists, has_texts)
+    title, about, collection, ranker = (str(stated[name]) for name in ("title", "description", "collection", "ranker"))
+    rankers, by, gains = (
+        tuple(map(str, stated.get(name, ()))) for name in ("robust_rankers", "robust_measures", "held_out_gains")
+    )
+    return Facts(
+        stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains, has_texts
+    )
 
 
 def key_of(name: str) -> str:
