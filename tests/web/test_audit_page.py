@@ -15,7 +15,7 @@ from askew.study.audit import page as t
 from askew.study.audit.page import write_audit
 from askew.study.audit.report import read_audit
 from askew.study.tables import parts_table
-from askew.ui.explorer.opening import Sources, check_sources, open_sources
+from askew.ui.explorer.opening import Sources, open_sources
 from askew.ui.web.pages.audit import audit_page
 from askew.ui.web.pages.shell import render
 from conftest import JUDGED
@@ -149,9 +149,8 @@ def test_whatever_one_value_of_a_file_becomes_it_is_a_page_or_one_line(report, f
 
 def test_a_folder_without_an_audit_is_refused_before_anything_is_opened(tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
-        for opens in (check_sources, open_sources):
-            with pytest.raises(DataError, match=r"audit= .*askew audit --out"):
-                opens(Sources(audit=folder))
+        with pytest.raises(DataError, match=r"audit= .*askew audit --out"):
+            open_sources(Sources(audit=folder))
 
 
 def test_without_an_audit_the_page_says_how_one_is_made(client):

@@ -14,7 +14,7 @@ from askew.pairs.recipe import read_recipe
 from askew.pairs.verify import verify
 from askew.search.disk import FORMAT, read_header, write_sealed
 from askew.ui.cli.main import run
-from askew.ui.explorer.opening import Sources, check_sources, open_sources
+from askew.ui.explorer.opening import Sources, open_sources
 from search_server import SearchServer
 
 PYTHON = """
@@ -121,7 +121,6 @@ KINDS = ("callable", "command", "http", "first pass", "nested", "cross", "measur
 def test_the_explorer_opens_a_store_with_such_a_plan_from_its_tables_only(kind, evil, server):
     evil.change_plan(**sections_of(kind, evil, server))
     sources = Sources(store=evil.root)
-    check_sources(sources)
     found = open_sources(sources)
     assert found.explorer is None
     assert [(note.code, bool(note.values["settings"])) for note in found.notes] == [("not-trusted", True)]
@@ -136,7 +135,7 @@ def test_a_store_that_the_user_trusts_is_opened_with_everything_in_it(kind, evil
     sources = Sources(store=evil.root, trust_store=True)
     if kind == "measure":
         with pytest.raises(ConfigError):
-            check_sources(sources)
+            open_sources(sources)
         assert evil.mark.exists()
     else:
         assert not [note for note in open_sources(sources).notes if getattr(note, "code", "") == "not-trusted"]

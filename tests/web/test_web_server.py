@@ -159,6 +159,6 @@ def test_a_first_search_that_fails_leaves_one_line_in_the_log(caplog):
         def search(self, query):
             raise OverflowError(query)
 
-    site._warm(Broken())
+    site.warm(Broken())
     (record,) = caplog.records
     assert "OverflowError" in record.getMessage() and record.exc_info is None and "warm" not in record.getMessage()

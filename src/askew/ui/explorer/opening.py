@@ -127,28 +127,13 @@ class Opening:
     dataset: str = ""
 
 
-def check_sources(sources: Sources) -> None:
-    """Refuse missing or invalid sources, without opening anything slow."""
-    *_, plan, counting, _ = _read(sources)
-    reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
-    if sources.index is not None:
-        read_header(sources.index)
-    if sources.collection is not None:
-        open_collection(sources.collection)
+def open_sources(sources: Sources) -> Opening:
+    """Open the sources; the index of the demo is built if it does not exist."""
     if sources.logs is not None and not (sources.logs / "report.json").is_file():
         raise DataError(
             f"⟨logs⟩ {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
             code="no-report", folder=str(sources.logs),
         )  # fmt: skip
-
-
-def _read(
-    sources: Sources,
-) -> tuple[dict[str, Path], Mapping[str, Path], RecordedPlan | None, ExplorerCounts, Note | None]:
-    """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count.
-
-    If the store needs trust that it does not have, there is no plan, and a note says what is switched off.
-    """
     if sources.runs is not None and not sources.runs.is_dir():
         raise DataError(f"⟨runs⟩ {sources.runs}: there is no such folder; expected a folder of TREC runs")
     # A run or an audit is read when it is chosen.
@@ -182,12 +167,6 @@ def _read(
         if groups is None and sources.recipe is not None:
             groups = groups_of(read_recipe(sources.recipe))
         counting = counting_of(groups, sources.measures)
-    return runs, audits, plan, counting, barred
-
-
-def open_sources(sources: Sources) -> Opening:
-    """Open the sources; the index of the demo is built if it does not exist."""
-    runs, audits, plan, counting, barred = _read(sources)
     store = _store_of(sources, counting)
     replaced = (("groups", sources.groups), ("measures", sources.measures))
     given = [name for name, value in replaced if value is not None]

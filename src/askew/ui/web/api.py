@@ -41,15 +41,14 @@ router = APIRouter(prefix="/api", tags=["askew"])
 
 async def _explored(site: Site, key: tuple[object, ...], make: Callable[[Explorer], bytes]) -> Response:
     """Send a cached answer that depends only on the query."""
-    explorer = await site.explorer()
+    explorer = site.explorer
     return json_reply(await site.work.bytes_of(key, lambda: make(explorer)))
 
 
 @router.get("/health", responses={200: {"model": s.Health}}, summary="Whether the service is ready")
 async def health(site: Here) -> Response:
     """Responds once the collection is open. No token is needed; if one is set, the collection is not named."""
-    opened = await site.opened()
-    explorer = None if site.access.needed else opened.explorer
+    explorer = None if site.access.needed else site.opened.explorer
     name = None if explorer is None else explorer.setting.collection
     return json_reply(as_json(s.Health, s.Health("ok", name)))
 
@@ -66,7 +65,7 @@ async def search(site: Here, q: s.Asked, k: s.Count = TOP) -> Response:
 @router.post("/search", responses=_documented(s.Answers[Answer]), summary="Search several queries")
 async def search_batch(site: Here, body: s.SearchBatch) -> Response:
     """As GET, for several queries."""
-    explorer = await site.explorer()
+    explorer = site.explorer
 
     def make() -> bytes:
         return as_json(s.Answers[Answer], s.Answers([explorer.search(query, body.k) for query in body.queries]))
@@ -93,9 +92,7 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
 )
 async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     """As GET, for several queries. A query that cannot be answered has an error in its place."""
-    explorer = await site.explorer()
-
-    found = await site.writing.join(*((explorer, query) for query in body.queries))
+    found = await site.writing.join(*((site.explorer, query) for query in body.queries))
 
     def make() -> bytes:
         answers = []
@@ -130,21 +127,20 @@ async def text(site: Here, body: s.TextBody) -> Response:
 
     With a query, also whether each word is off topic.
     """
-    explorer = await site.explorer()
+    explorer = site.explorer
     return json_reply(await site.work.run(lambda: as_json(MeasuredText, measure_text(explorer, body.text, body.query))))
 
 
 @router.get("/about", responses=_documented(s.OpenFacts), summary="The searched collection and its settings")
 async def about(site: Here) -> Response:
     """The collection, the ranker, the groups and the measures, as in the footer of each page."""
-    return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(await site.opened())))
+    return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(site.opened)))
 
 
 @router.get("/plan", responses=_documented(s.PlanAnswer), summary="The steps that built the store")
 async def plan(site: Here) -> Response:
     """The finished steps, each after the step that it reads, with numbers of rows and reasons for dropped rows."""
-    opened = await site.opened()
-    return json_reply(await site.work.run(lambda: as_json(s.PlanAnswer, s.PlanAnswer(plan_of(opened.store)))))
+    return json_reply(await site.work.run(lambda: as_json(s.PlanAnswer, s.PlanAnswer(plan_of(site.opened.store)))))
 
 
 @router.get("/measure", responses=_documented(s.Measured), summary="Measure the results of a query")
@@ -167,7 +163,6 @@ async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
 
     Runs are ``{name: {query: {document: score}}}``.
     """
-    await site.opened()
     return json_reply(await site.lane.run(_measured, body))
 
 
@@ -184,8 +179,7 @@ def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
 @router.get("/pairs", responses=_documented(PairPage), summary="Pairs of a query and its reformulation in the dataset")
 async def pairs(site: Here, asked: Annotated[PairFilter, Query()]) -> Response:
     """Pairs of an original query and a reformulation with their gains, filtered, sorted, one page at a time."""
-    opened = await site.opened()
-    return json_reply(await site.work.run(lambda: as_json(PairPage, site.pairs(opened, asked.dataset).page(asked))))
+    return json_reply(await site.work.run(lambda: as_json(PairPage, site.pairs(asked.dataset).page(asked))))
 
 
 @router.post(
@@ -195,10 +189,9 @@ async def pairs(site: Here, asked: Annotated[PairFilter, Query()]) -> Response:
 )
 async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
     """As GET, for several requests at once."""
-    opened = await site.opened()
 
     def make() -> bytes:
-        found = [site.pairs(opened, one.dataset).page(one) for one in body.requests]
+        found = [site.pairs(one.dataset).page(one) for one in body.requests]
         return as_json(s.Answers[PairPage], s.Answers(found))
 
     return json_reply(await site.work.run(make, len(body.requests)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -18,7 +19,7 @@ from askew.ui.web.guard import Guard
 from askew.ui.web.pages import routes, store_routes
 from askew.ui.web.replies import Problem, problem_of, show_problem, too_many
 from askew.ui.web.settings import Settings
-from askew.ui.web.site import Site
+from askew.ui.web.site import Site, warm
 from askew.ui.web.work import Busy
 
 _ABOUT = (
@@ -28,14 +29,14 @@ _ABOUT = (
 )
 
 
-def create_app(settings: Settings | None = None, failed: Callable[[BaseException], None] | None = None) -> FastAPI:
-    """Make a service. ``failed`` is called with the error if the collection cannot be opened."""
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Make a service. Its sources are opened when it starts, unless they are open."""
     chosen = settings or Settings()
     site = Site(chosen)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        site.start(failed)
+        asyncio.get_running_loop().run_in_executor(None, warm, site.opened.explorer)
         yield
         site.close()
 

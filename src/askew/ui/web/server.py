@@ -18,7 +18,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from askew.core.errors import ConfigError
-from askew.ui.explorer.opening import check_sources
 from askew.ui.web.app import create_app
 from askew.ui.web.connections import Connections, LimitedProtocol, OncePerMinute, connections_possible
 from askew.ui.web.settings import Settings
@@ -80,29 +79,23 @@ def serve(settings: Settings, ready: Callable[[str], None], verbose: bool = Fals
     for handler in logging.getLogger().handlers:
         if not any(isinstance(one, OncePerMinute) for one in handler.filters):
             handler.addFilter(OncePerMinute())
-    check_sources(settings.sources)
     listening = listen(settings)
     possible = connections_possible(settings.limits.connections)
     if possible < settings.limits.connections:
         _log.warning("at most %d connections are possible, because of the limit on open files (ulimit -n)", possible)
-    errors: list[BaseException] = []
-
-    def failed(error: BaseException) -> None:
-        errors.append(error)
-        server.should_exit = True
-
-    server = make_server(create_app(settings, failed), settings, possible)
-    host, port = listening.getsockname()[:2]
-    ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
     with contextlib.closing(listening):
+        app = create_app(settings)
+        # Opened here, so that an error in the sources is an error of the caller. The system queues early requests.
+        _ = app.state.site.opened
+        server = make_server(app, settings, possible)
+        host, port = listening.getsockname()[:2]
+        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         server.late = threading.Timer(settings.limits.drain_seconds + _LAST_SECONDS, _leave)
         server.late.daemon = True
         try:
             asyncio.run(server.serve(sockets=[listening]))
         finally:
             server.late.cancel()
-    if errors:
-        raise errors[0]
 
 
 def make_server(app: ASGIApp, settings: Settings, connections: int) -> LimitedServer:

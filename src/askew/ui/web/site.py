@@ -9,7 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from askew.core.errors import DataError
@@ -108,7 +108,8 @@ def reformulate_together(explorer: Explorer, queries: Sequence[str]) -> list[Alt
     return answers
 
 
-def _warm(explorer: Explorer | None) -> None:
+def warm(explorer: Explorer | None) -> None:
+    """Search once, so that compiled code is loaded before the first query of a user."""
     try:
         if explorer is not None:
             explorer.search("warm")
@@ -117,7 +118,7 @@ def _warm(explorer: Explorer | None) -> None:
 
 
 class Site:
-    """One service. Pages that need the collection wait for ``opened``."""
+    """One service: what is open, the workers, and the uploads."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -132,61 +133,42 @@ class Site:
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
-        self._opening: asyncio.Future[Opening] | None = None
         # The last datasets stay open.
         self._table = lru_cache(_MOST_TABLES)(open_pairs)
-        self._closed = False
 
-    def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
-        """Start to open the sources. ``failed`` is called with the error if that fails."""
-        loop = asyncio.get_running_loop()
-        self._opening = loop.run_in_executor(None, open_sources, self.settings.sources)
+    @cached_property
+    def opened(self) -> Opening:
+        """The open sources."""
+        return open_sources(self.settings.sources)
 
-        def told(done: asyncio.Future[Opening]) -> None:
-            error = None if done.cancelled() else done.exception()
-            if self._closed:
-                return
-            if error is None and not done.cancelled():
-                # Search once, so that compiled code is loaded before the first query of a user.
-                loop.run_in_executor(None, _warm, done.result().explorer)
-            elif error is not None and failed is not None:
-                failed(error)
-
-        self._opening.add_done_callback(told)
-
-    async def opened(self) -> Opening:
-        """Wait until the sources are open, and return them."""
-        assert self._opening is not None, "the service has not been started"
-        return await asyncio.shield(self._opening)
-
-    async def explorer(self) -> Explorer:
-        """Return the explorer, which answers queries. Raise an error if there is nothing to search."""
-        found = await self.opened()
-        if found.explorer is None:
-            raise DataError(found.reason)
-        return found.explorer
+    @property
+    def explorer(self) -> Explorer:
+        """The explorer, which answers queries. If there is nothing to search, this is an error."""
+        if self.opened.explorer is None:
+            raise DataError(self.opened.reason)
+        return self.opened.explorer
 
     async def reformulated(self, query: str, show: Callable[[Alternatives], bytes]) -> bytes:
         """Reformulate a query together with others that wait, and return what ``show`` makes of it."""
-        (found,) = await self.writing.join((await self.explorer(), query))
+        (found,) = await self.writing.join((self.explorer, query))
         if isinstance(found, BaseException):
             raise found
         return await asyncio.to_thread(show, found)
 
-    def store_of(self, opened: Opening) -> Store:
+    def store(self) -> Store:
         """Return the store. The pairs of the demo are built if they are missing, which takes a while."""
+        opened = self.opened
         if opened.demo and not datasets(opened.store):
             build_demo(opened.store, opened.groups)
         return opened.store
 
-    def pairs(self, opened: Opening, name: str) -> ShownPairs:
+    def pairs(self, name: str) -> ShownPairs:
         """Open a dataset."""
-        store = self.store_of(opened)
+        store = self.store()
         return self._table(store, name_of(find_pairs(store, name)))
 
     def close(self) -> None:
         """Finish running jobs and stop the workers."""
-        self._closed = True
         self.lane.close()
         self.work.close()
         self.writing.close()

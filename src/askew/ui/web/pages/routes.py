@@ -80,7 +80,7 @@ async def search_page(
     reformulations: ShortText = "",
 ) -> Response:  # fmt: skip
     """Search. Reformulations are loaded after the results, or shown with them if the link requests it."""
-    opened = await site.opened()
+    opened = site.opened
     note, explorer = note_of(opened), opened.explorer
     if explorer is None or not q.strip():
         known = [] if explorer is None else list(explorer.searched.known.texts.values())
@@ -122,7 +122,7 @@ async def reformulations_part(
 @router.get("/verdict")
 async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: ShortText = "") -> Response:
     """Send the verdict on a typed reformulation, which is loaded into the page."""
-    explorer = await site.explorer()
+    explorer = site.explorer
 
     def make() -> bytes:
         return compare.verdict_notice(explorer.compare(q, to, 1, query_id)).encode("utf-8", "replace")
@@ -141,11 +141,10 @@ async def compare_page(
     query_id: ShortText = "",
 ) -> Response:  # fmt: skip
     """Compare a query and a reformulation."""
-    note = note_of(await site.opened())
+    note = note_of(site.opened)
     if not q.strip() or not to.strip():
         return html(compare.incomplete_page(q, to, k, note), 400)
-    explorer = await site.explorer()
-    key = "compare", q, to, k, query_id
+    explorer, key = site.explorer, ("compare", q, to, k, query_id)
     return await kept_html(site, key, lambda: compare.compare_page(explorer.compare(q, to, k, query_id), k, note))
 
 

@@ -49,13 +49,13 @@ _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {"parquet": pl.Laz
 @router.get("/pairs")
 async def pairs_page(site: Here, asked: Filter) -> Response:
     """Dataset."""
-    opened = await site.opened()
+    opened = site.opened
 
     def make() -> Page:
-        note, known = note_of(opened), datasets(site.store_of(opened))
+        note, known = note_of(opened), datasets(site.store())
         if not known:
             return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
-        table = site.pairs(opened, asked.dataset)
+        table = site.pairs(asked.dataset)
         # Results cannot be compared if another plan of the store made the pairs.
         can_open = opened.explorer is not None and table.name == (opened.dataset or table.name)
         view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
@@ -69,12 +69,11 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
     """Download the pairs that match."""
     if ending not in _WRITERS:
         raise DataError(f"pairs can be downloaded as {' or '.join(_WRITERS)}, not {ending!r}")
-    opened = await site.opened()
     folder = tempfile.TemporaryDirectory(prefix="askew-selection-")
     path = Path(folder.name) / f"pairs.{ending}"
 
     def write() -> None:
-        _WRITERS[ending](site.pairs(opened, asked.dataset).selection(asked), path)
+        _WRITERS[ending](site.pairs(asked.dataset).selection(asked), path)
 
     try:
         await site.work.run(write)
@@ -90,7 +89,7 @@ async def runs_page(
     measure: ShortText = "", missing: ShortText = MISSING_TEXT,
 ) -> Response:  # fmt: skip
     """Runs."""
-    opened = await site.opened()
+    opened = site.opened
     chosen = runs_form.RunsForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
     if not chosen.runs:
         return html(_runs_page(opened, chosen))
@@ -193,7 +192,7 @@ def _check(_: Opened, sent: list[Upload]) -> None:
 @router.get("/audit")
 async def audit_page(site: Here, name: ShortText = "") -> Response:
     """Audit."""
-    opened = await site.opened()
+    opened = site.opened
     note, known = note_of(opened), opened.audits
     if not known:
         return html(empty_page("Audit", "/audit", "No audit of an engine is open.", note, _AUDIT_COMMANDS))
@@ -205,10 +204,9 @@ async def audit_page(site: Here, name: ShortText = "") -> Response:
 @router.get("/plan")
 async def plan_page(site: Here) -> Response:
     """Plan."""
-    opened = await site.opened()
 
     def make() -> Page:
-        store, note = site.store_of(opened), note_of(opened)
+        store, note = site.store(), note_of(site.opened)
         nodes = plan_of(store)
         if not nodes:
             return empty_page("Plan", "/plan", "This store has no finished steps.", note)
@@ -220,22 +218,21 @@ async def plan_page(site: Here) -> Response:
 @router.get("/plan/{name}")
 async def step_page(site: Here, name: str) -> Response:
     """The manifest of a step, as a page."""
-    opened = await site.opened()
+    opened = site.opened
     return html(await site.work.run(lambda: plan.step_page(*step_of(opened.store, name), note_of(opened))))
 
 
 @router.get("/plan/{name}/manifest.json")
 async def manifest(site: Here, name: str) -> Response:
     """The manifest of a step, as JSON."""
-    opened = await site.opened()
-    found, _ = await site.work.run(lambda: step_of(opened.store, name))
+    found, _ = await site.work.run(lambda: step_of(site.opened.store, name))
     return Response(found.to_json(), media_type="application/json")
 
 
 @router.get("/logs")
 async def logs_page(site: Here) -> Response:
     """Logs."""
-    opened = await site.opened()
+    opened = site.opened
     note, folder = note_of(opened), opened.logs
     if folder is None:
         return html(empty_page("Logs", "/logs", "No analysis of a log is open.", note, _LOG_COMMANDS))
