@@ -120,8 +120,8 @@ def test_heads_are_links_that_say_how_the_table_is_sorted(client):
 
 def test_the_chart_holds_every_pair_that_fits_whatever_the_rectangle(table, demo_pairs):
     found = gain_cells(table, PairFilter(subset="fair", lean_min=0.1))
-    assert found.fitting.counts.sum() + found.unknown == demo_pairs["fair"].sum()
-    assert found.every.counts.sum() == demo_pairs.height
+    assert found.fitting["pairs"].sum() + found.unknown == demo_pairs["fair"].sum()
+    assert found.every["pairs"].sum() == demo_pairs.height
     assert found.span == gain_cells(table, PairFilter(subset="negative")).span
 
 
@@ -131,19 +131,19 @@ def test_the_chart_holds_every_pair_that_fits_whatever_the_rectangle(table, demo
 )
 def test_cells_keep_the_number_of_pairs_and_never_mix_gains_with_losses(points, tolerance):
     x, y = (np.array([point[side] for point in points], np.float64) for side in (0, 1))
-    found = _cells(x, y, ((-1.0, 1.0), (-1.0, 1.0)), tolerance)
-    assert found.counts.sum() == len(points)
+    found = _cells(pl.DataFrame({"x": x, "y": y}), ((-1.0, 1.0), (-1.0, 1.0)), tolerance)
+    assert found["pairs"].sum() == len(points)
     assert all((np.sign(mean) == sign) or abs(mean) <= tolerance or sign == 0
-               for mean, sign in zip(found.x, found.x_signs, strict=True))  # fmt: skip
-    assert np.dot(found.x, found.counts) == pytest.approx(x.sum(), abs=1e-9)
+               for mean, sign in zip(found["x"], found["x_sign"], strict=True))  # fmt: skip
+    assert np.dot(found["x"], found["pairs"]) == pytest.approx(x.sum(), abs=1e-9)
 
 
 def test_the_number_of_cells_is_bounded_whatever_the_number_of_pairs():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 200_000))
     x[::3] = 0
-    found = _cells(x, y, ((x.min(), x.max()), (y.min(), y.max())), 0.0)
-    assert len(found.counts) <= MOST_CELLS and found.counts.sum() == 200_000
+    found = _cells(pl.DataFrame({"x": x, "y": y}), ((x.min(), x.max()), (y.min(), y.max())), 0.0)
+    assert found.height <= MOST_CELLS and found["pairs"].sum() == 200_000
 
 
 def test_a_filter_that_nothing_fits_says_what_to_do(client):

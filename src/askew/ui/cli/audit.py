@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from askew.study.audit.report import AuditReport
 
 
-DEFAULTS = AuditSettings()
 # The number of worst queries and of reformulations shown in a terminal.
 _MOST_SHOWN = 5
 
@@ -42,26 +41,10 @@ ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml
 --set [METHOD.]NAME=VALUE (method_settings): A setting of the engine, such as --set concurrency=2, or of a reformulator
     or filter, such as --set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator
     NAME' list the settings.
-**given: method_settings:texts docs:path qrels:path measures groups lexicon
-""")
-def command(
-    engine: str,
-    queries: str,
-    k: int = DEFAULTS.k,
-    worst: int = DEFAULTS.worst,
-    level: float = DEFAULTS.level,
-    tries: int = DEFAULTS.tries,
-    methods: list[str] | None = None,
-    missing: str | None = None,
-    resolver: str | None = DEFAULTS.resolver,
-    baseline: Path | None = None,
-    fail_if: list[str] | None = None,
-    out: Path | None = None,
-    keep_queries: bool = False,
-    store: str = o.DEFAULT_STORE,
-    as_json: bool = False,
-    **given: Any,
-) -> None:
+**given: method_settings:texts docs:path qrels:path measures groups lexicon k worst level tries methods:texts missing
+    resolver baseline:path fail_if:texts out:path keep_queries
+""", settings=AuditSettings())  # fmt: skip
+def command(engine: str, queries: str, store: str = o.DEFAULT_STORE, as_json: bool = False, **given: Any) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
     The report also estimates how much of the lean comes from documents that are not about the query, and suggests next
@@ -74,24 +57,22 @@ def command(
 
     of_methods = o.settings_by_owner(given.pop("method_settings"), "NAME=VALUE or METHOD.NAME=VALUE", own=True)
     own = of_methods.pop("", {})
-    counted = Groups.resolve(given.pop("groups"), given.pop("lexicon"))
-    how = AuditSettings(
-        k=k, worst=worst, level=level, tries=tries, methods=methods, method_settings=of_methods, missing=missing,
-        resolver=resolver, out=out, store=store, keep_queries=keep_queries,
-    )  # fmt: skip
+    counted, fail_if = Groups.resolve(given.pop("groups"), given.pop("lexicon")), given.pop("fail_if") or ()
+    inputs = {name: given.pop(name) for name in ("docs", "qrels", "measures", "baseline")}
+    how = AuditSettings(method_settings=of_methods, store=store, **given)
     with quiet_programs(), Waiting("searching") as progress:
         report = audit(
-            engine, queries, engine_settings=own, groups=counted, baseline=baseline, fail_if=fail_if or (),
-            settings=how, progress=progress, **given,
+            engine, queries, engine_settings=own, groups=counted, fail_if=fail_if, settings=how, progress=progress,
+            **inputs,
         )  # fmt: skip
     note(report.notes)
     if as_json:
-        say_json(report.to_dict(keep_queries))
+        say_json(report.to_dict(how.keep_queries))
     else:
-        _print_report(report, keep_queries)
-        if out is not None:
-            say(f"written to {out / 'report.html'}")
-    end_gate(fail_if or (), report.failures, report.passed)
+        _print_report(report, how.keep_queries)
+        if how.out is not None:
+            say(f"written to {Path(how.out) / 'report.html'}")
+    end_gate(fail_if, report.failures, report.passed)
 
 
 def _print_report(report: AuditReport, keep_queries: bool) -> None:

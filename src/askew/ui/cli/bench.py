@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
@@ -10,7 +11,7 @@ from askew.study.bench.settings import BenchSettings
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, say, say_json, say_wrapped
 
-DEFAULTS = BenchSettings()
+_DEFAULTS = BenchSettings()
 
 
 @o.options("""
@@ -36,30 +37,13 @@ COLLECTION: The collection: 'demo', 'irds:ID', a recipe, a store, or a folder wi
     collections on one page.
 --test: The test of differences: 'randomization', 't', 'wilcoxon' or 'bounded', as in 'askew compare'.
 --seconds/--no-seconds: Show how long each method takes.
-""")
+**given: methods:texts base measures groups lexicon k agree equivalence sweep queries:path method_settings:texts
+    out:path from_scores:paths test
+""", settings=_DEFAULTS)  # fmt: skip
 def bench_command(
-    collection: str | None = None,
-    methods: list[str] | None = None,
-    base: str = DEFAULTS.base,
-    measures: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    k: int = DEFAULTS.k,
-    agree: float = DEFAULTS.agree,
-    equivalence: str = DEFAULTS.equivalence,
-    sweep: bool = DEFAULTS.sweep,
-    queries: Path | None = None,
-    method_settings: list[str] | None = None,
-    out: Path | None = None,
-    from_scores: list[Path] | None = None,
-    test: str = DEFAULTS.test,
-    seconds: bool = True,
-    store: str = str(DEFAULTS.store),
-    as_json: bool = False,
-    latex: Path | None = None,
-    csv: Path | None = None,
-    figures: Path | None = None,
-) -> None:
+    collection: str | None = None, seconds: bool = True, store: str = str(_DEFAULTS.store), as_json: bool = False,
+    latex: Path | None = None, csv: Path | None = None, figures: Path | None = None, **given: Any,
+) -> None:  # fmt: skip
     """Compare mitigation methods on the judged queries of a collection: effectiveness and lean against a base ranker.
 
     A method is another ranker, a reranker, a reformulator with a rule that chooses among its candidates, or your own
@@ -71,6 +55,7 @@ def bench_command(
     from askew.study.bench.bench import bench, show_bench
     from askew.study.bench.page import bench_charts, changes_table, methods_table
 
+    from_scores, out = given.pop("from_scores"), given["out"]
     if (collection is None) == (not from_scores):
         raise ConfigError(
             "bench: expected either a collection or --from, found "
@@ -81,15 +66,12 @@ def bench_command(
     if from_scores:
         reports = show_bench(from_scores, out)
     else:
-        settings = o.settings_by_owner(method_settings)
-        given = BenchSettings(base, k, agree, equivalence, sweep, settings, out, store, test)
+        own = o.settings_by_owner(given.pop("method_settings"))
+        inputs = {name: given.pop(name) for name in ("methods", "measures", "queries")}
+        counted = Groups.resolve(given.pop("groups"), given.pop("lexicon"))
+        settings = BenchSettings(method_settings=own, store=store, **given)
         with quiet_programs(), Waiting("preparing") as progress:
-            reports = [
-                bench(
-                    collection, methods, measures, groups=Groups.resolve(groups, lexicon), queries=queries,
-                    settings=given, progress=progress,
-                )
-            ]  # fmt: skip
+            reports = [bench(collection, groups=counted, settings=settings, progress=progress, **inputs)]
     for report in reports:
         note(report.notes)
         effects = report.effects()

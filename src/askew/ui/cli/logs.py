@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from askew.core.defaults import counted
 from askew.core.errors import ConfigError
@@ -27,7 +27,7 @@ _DEFAULT = LogSettings()
 
 @o.options("""
 LOG (logs): Log files, or folders of log files; plain or gzip.
---format (form): Format of the log; see 'askew list log_formats'.
+--format: Format of the log; see 'askew list log_formats'.
 --columns: Names of the columns of a TSV or Parquet log, such as 'user=UID,time=TS,query=Q,entry=SOURCE'.
 --gap: If the log does not mark sessions, start a new session after this many minutes without a row of the user.
 --topics: Source of the topics of queries: 'auto', 'column', 'words', 'none', a .toml file of word lists, or the name of
@@ -43,14 +43,10 @@ LOG (logs): Log files, or folders of log files; plain or gzip.
 --out: Write report.html and the tables to this new folder.
 --threads: The number of threads. Default: all cores.
 --demo: Analyze the synthetic sample log that askew ships.
-""")
-def command(
-    logs: list[Path] | None = None, form: str = _DEFAULT.format, columns: str | None = None, groups: str | None = None,
-    lexicon: str | None = None, gap: float = _DEFAULT.gap, topics: str = _DEFAULT.topics, vectors: Path | None = None,
-    pairs: Path | None = None, page_lexicon: str | None = None,
-    min_users: int = _DEFAULT.min_users, min_events: int = _DEFAULT.min_events, review: Path | None = None,
-    out: Path | None = None, threads: int | None = None, demo: bool = False, as_json: bool = False,
-) -> None:  # fmt: skip
+**given: format columns groups:text lexicon gap topics vectors:path pairs:path page_lexicon min_users min_events
+    review:path out:path threads:int
+""", settings=_DEFAULT)  # fmt: skip
+def command(logs: list[Path] | None = None, demo: bool = False, as_json: bool = False, **given: Any) -> None:
     """Analyze a query log: how often and on which topics users add terms of a group, and with what effect.
 
     User ids are hashed with a key that is never stored. Texts that few users typed are never shown.
@@ -61,13 +57,11 @@ def command(
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected either log files or --demo (a synthetic log); give exactly one of them")
+    out, review = given.pop("out"), given["review"]
     if out is not None:
         refuse_full(out)
-    settings = LogSettings(
-        format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
-        topics=topics, vectors=vectors, pairs=pairs, page_lexicon=page_lexicon,
-        min_users=min_users, min_events=min_events, review=review, threads=threads,
-    )  # fmt: skip
+    given["groups"] = Groups.resolve(given["groups"], given.pop("lexicon")) or _DEFAULT.groups
+    settings = LogSettings(**{**given, "columns": read_columns(given["columns"])})
     with Waiting("reading the log") as progress:
         report = (
             analyze.analyze_sample(settings, progress)

@@ -64,10 +64,11 @@ MEASURING = (
 )
 _TYPES: dict[str, Any] = {
     "text": str, "path": Path, "int": int, "float": float, "bool": bool, "texts": list[str],
+    "paths": list[Path],
 }  # fmt: skip
 
 
-def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command]:
+def options(text: str = "", shared: str = SHARED, settings: object = None) -> Callable[[Command], Command]:
     """Declare the arguments and options of a command, as its help lists them; the types are those of the function.
 
     An entry is ``NAME: help`` for an argument, ``--name: help`` for an option. Before the colon there can also be
@@ -75,7 +76,8 @@ def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command
     (``--store $ASKEW_STORE``) and, if it has another name, the parameter: ``--json (as_json)``.
 
     The entry ``**given`` names the options that the function only passes on: each with its type, if it is not a text.
-    They are None unless they are given, and the help lists them after the required ones.
+    They are None unless they are given, or have the value that they have in ``settings``. The help lists them after the
+    required ones.
     """
     explained: dict[str, Any] = {}
     passed_on: list[str] = []
@@ -103,8 +105,9 @@ def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command
         passed = []
         for word in passed_on:
             name, _, kind = word.partition(":")
-            hints[name] = operator.or_(_TYPES[kind or "text"], None)
-            passed.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None))
+            default = None if kind else getattr(settings, name, None)
+            hints[name] = operator.or_(_TYPES[kind or "text"], None) if default is None else type(default)
+            passed.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
         required = [one for one in own if one.default is one.empty]
         parameters = [*required, *passed, *own[len(required) :]]
         for name in hints.keys() & explained.keys():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import typer
 
@@ -59,28 +61,17 @@ QUERIES: A file of queries (lines of id TAB text, or JSON Lines), 'irds:ID' (a d
 --threads: The number of threads. Default: all cores.
 --set NAME=VALUE (settings): A setting of the ranker, such as --set documents=5 for the ranker 'rm3'; may be repeated.
     'askew show ranker NAME' lists the settings.
-""")
-def search_command(
-    queries: str,
-    out: Path,
-    index: list[Path] | None = None,
-    ranker: str | None = None,
-    run: list[Path] | None = None,
-    k: int = defaults.RESULTS,
-    k1: float | None = None,
-    b: float | None = None,
-    mu: float | None = None,
-    lengths: str | None = None,
-    threads: int | None = None,
-    settings: list[str] | None = None,
-) -> None:
+**given: index:paths ranker run:paths k k1:float b:float mu:float lengths threads:int settings:texts
+""", settings=SimpleNamespace(k=defaults.RESULTS))  # fmt: skip
+def search_command(queries: str, out: Path, **given: Any) -> None:
     """Search every query and write a run. Documents with equal scores are in the order of the collection."""
     from askew.search.retrieve import search
 
-    options = {"k1": k1, "b": b, "mu": mu, "lengths": lengths, "threads": threads}
-    given = {name: value for name, value in options.items() if value is not None} | o.read_settings(settings)
+    inputs = given.pop("index") or [], given.pop("run") or [], given.pop("ranker"), given.pop("k")
+    own = o.read_settings(given.pop("settings"))
+    own = {name: value for name, value in given.items() if value is not None} | own
     with Waiting("searching") as progress:
-        done = search(queries, out, index or [], run or [], ranker, k, given, progress)
+        done = search(queries, out, *inputs, own, progress)
     if done.empty:
         note([f"{done.empty} of {done.queries} queries found nothing"])
     note(list(done.notes))

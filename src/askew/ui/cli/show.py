@@ -57,26 +57,6 @@ def models_command(name: str | None = None, as_json: bool = False) -> None:
 
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
-_KINDS_LISTED = (
-    "lexicons, measures, presets, tokenizers, resolvers, rankers, reformulators, filters, classifiers, mitigation, "
-    "log_formats, recipes, plugins"
-)
-_KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
-
-
-@o.options()
-def list_command(what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_LISTED}.")], as_json: bool = False) -> None:
-    """List all items of one kind, one per line."""
-    check_name("list", what, _LISTS)
-    rows = _LISTS[what]()
-    if as_json:
-        say_json(rows)
-        return
-    if what == "lexicons":
-        # Five columns would be too narrow for whole words.
-        for row in rows:
-            row["title"] = f"{row['title']} ({row.pop('language')}, {row.pop('hash')})"
-    print_records(rows)
 
 
 def _lexicons() -> list[dict[str, Any]]:
@@ -158,34 +138,21 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }  # fmt: skip
 
 
-@o.options("""
-NAME: The name, file or folder of the item.
-""")
-def show_command(
-    what: Annotated[str, typer.Argument(help=f"The kind of the item, one of: {_KINDS_SHOWN}.")],
-    name: str,
-    as_json: bool = False,
+@o.options()
+def list_command(
+    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_LISTS)}.")], as_json: bool = False
 ) -> None:
-    """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
-    check_name("thing to show", what, _THINGS)
-    facts = _THINGS[what](name)
+    """List all items of one kind, one per line."""
+    check_name("list", what, _LISTS)
+    rows = _LISTS[what]()
     if as_json:
-        say_json(facts)
+        say_json(rows)
         return
-    if what == "recipe":
-        from askew.pairs.recipe import recipe_text
-
-        # Print the file as it is, without secrets, so that users can start their own recipe from it.
-        for line in recipe_text(name)[1].splitlines():
-            say(_SECRET_LINE.sub(lambda found: f'{found[1]}"{HIDDEN}"' if is_secret_name(found[2]) else found[0], line))
-        return
-    for key, value in facts.items():
-        if isinstance(value, dict) and value:
-            say(f"{key}:")
-            for field, inner in value.items():
-                say(f"  {field}{f' ({len(inner)})' if isinstance(inner, list) else ''}: {_as_text(inner)}")
-        else:
-            say(f"{key}: {_as_text(value)}")
+    if what == "lexicons":
+        # Five columns would be too narrow for whole words.
+        for row in rows:
+            row["title"] = f"{row['title']} ({row.pop('language')}, {row.pop('hash')})"
+    print_records(rows)
 
 
 def _as_text(value: Any) -> str:
@@ -238,11 +205,10 @@ def _show_preset(name: str) -> dict[str, Any]:
 
 
 def _show_ranker(name: str) -> dict[str, Any]:
-    from askew.core.plugins import about, names, origin, settings_of
+    from askew.core.plugins import names, settings_of
 
-    check_name("ranker", name, names("ranker"))
-    facts: dict[str, Any] = {"ranker": name, "about": about("ranker", name), "from": origin("ranker", name)}
-    facts["settings when searching"] = settings_of("ranker", name)
+    facts = _show_plugin("ranker", name)
+    facts["settings when searching"] = facts.pop("settings")
     if name in names("index"):
         made = settings_of("index", name)
         facts["settings when indexing"] = {key: made[key] for key in made if key not in ("documents", "folder")}
@@ -279,7 +245,36 @@ def _show_store(name: str) -> dict[str, Any]:
 
 _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "ranker": _show_ranker,
-    "recipe": _show_recipe, "reformulator": partial(_show_plugin, "reformulator"),
-    "filter": partial(_show_plugin, "filter"), "classifier": partial(_show_plugin, "classifier"),
-    "store": _show_store,
+    "reformulator": partial(_show_plugin, "reformulator"), "filter": partial(_show_plugin, "filter"),
+    "classifier": partial(_show_plugin, "classifier"), "recipe": _show_recipe, "store": _show_store,
 }  # fmt: skip
+
+
+@o.options("""
+NAME: The name, file or folder of the item.
+""")
+def show_command(
+    what: Annotated[str, typer.Argument(help=f"The kind of the item, one of: {', '.join(_THINGS)}.")],
+    name: str,
+    as_json: bool = False,
+) -> None:
+    """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
+    check_name("thing to show", what, _THINGS)
+    facts = _THINGS[what](name)
+    if as_json:
+        say_json(facts)
+        return
+    if what == "recipe":
+        from askew.pairs.recipe import recipe_text
+
+        # Print the file as it is, without secrets, so that users can start their own recipe from it.
+        for line in recipe_text(name)[1].splitlines():
+            say(_SECRET_LINE.sub(lambda found: f'{found[1]}"{HIDDEN}"' if is_secret_name(found[2]) else found[0], line))
+        return
+    for key, value in facts.items():
+        if isinstance(value, dict) and value:
+            say(f"{key}:")
+            for field, inner in value.items():
+                say(f"  {field}{f' ({len(inner)})' if isinstance(inner, list) else ''}: {_as_text(inner)}")
+        else:
+            say(f"{key}: {_as_text(value)}")

@@ -18,10 +18,10 @@ from askew.core.groups import Groups
 from askew.core.machine import cache_folders
 from askew.core.measure import split_measures
 from askew.core.store.store import Store
-from askew.data.collection import demo_files, open_collection
+from askew.data.collection import demo_files
 from askew.measures.requested import comparable
 from askew.models.find import has_smollm
-from askew.pairs.plan import needs_trust, prepare, reformulate_methods, trust_note, with_all_mentions
+from askew.pairs.plan import needs_trust, prepare, trust_note, with_all_mentions
 from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups
 from askew.pairs.resources import Resources
 from askew.search.disk import TEXTS, read_header
@@ -127,19 +127,11 @@ class Opening:
     dataset: str = ""
 
 
-def open_sources(sources: Sources) -> Opening:
-    """Open the sources; the index of the demo is built if it does not exist."""
-    if sources.logs is not None and not (sources.logs / "report.json").is_file():
-        raise DataError(
-            f"⟨logs⟩ {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
-            code="no-report", folder=str(sources.logs),
-        )  # fmt: skip
-    if sources.runs is not None and not sources.runs.is_dir():
-        raise DataError(f"⟨runs⟩ {sources.runs}: there is no such folder; expected a folder of TREC runs")
-    # A run or an audit is read when it is chosen.
-    files = [] if sources.runs is None else sorted(sources.runs.iterdir())
-    runs = {f"file:{path.name}": path for path in files if path.is_file() and not path.name.startswith(".")}
-    audits = {} if sources.audit is None else audits_of(sources.audit)
+def _recorded(sources: Sources) -> tuple[RecordedPlan | None, Note | None, ExplorerCounts]:
+    """Read the plan recorded in the store (or that of the demo), and what to count.
+
+    If the store needs trust that it does not have, there is no plan, and a note says what is switched off.
+    """
     if sources.store is not None and not sources.store.is_dir():
         raise DataError(
             f"store {sources.store}: there is no such folder; make a store with 'askew run', or leave the store out to "
@@ -160,13 +152,28 @@ def open_sources(sources: Sources) -> Opening:
     if sources.is_demo:
         recipe = demo_recipe(sources.groups)
         plan = RecordedPlan(recipe, DEMO, groups_of(recipe), {})
-    groups = sources.groups
     if plan is not None:
-        counting = counting_of(groups, sources.measures, plan.recipe, plan.groups)
-    else:
-        if groups is None and sources.recipe is not None:
-            groups = groups_of(read_recipe(sources.recipe))
-        counting = counting_of(groups, sources.measures)
+        return plan, barred, counting_of(sources.groups, sources.measures, plan.recipe, plan.groups)
+    groups = sources.groups
+    if groups is None and sources.recipe is not None:
+        groups = groups_of(read_recipe(sources.recipe))
+    return plan, barred, counting_of(groups, sources.measures)
+
+
+def open_sources(sources: Sources) -> Opening:
+    """Open the sources; the index of the demo is built if it does not exist."""
+    if sources.logs is not None and not (sources.logs / "report.json").is_file():
+        raise DataError(
+            f"⟨logs⟩ {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
+            code="no-report", folder=str(sources.logs),
+        )  # fmt: skip
+    if sources.runs is not None and not sources.runs.is_dir():
+        raise DataError(f"⟨runs⟩ {sources.runs}: there is no such folder; expected a folder of TREC runs")
+    # A run or an audit is read when it is chosen.
+    files = [] if sources.runs is None else sorted(sources.runs.iterdir())
+    runs = {f"file:{path.name}": path for path in files if path.is_file() and not path.name.startswith(".")}
+    audits = {} if sources.audit is None else audits_of(sources.audit)
+    plan, barred, counting = _recorded(sources)
     store = _store_of(sources, counting)
     replaced = (("groups", sources.groups), ("measures", sources.measures))
     given = [name for name, value in replaced if value is not None]

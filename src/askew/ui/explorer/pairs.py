@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,7 @@ from askew.core.measure import (
     old_column,
     pair_columns,
 )
-from askew.core.outcome import Signs, signs, verdict
-from askew.core.ranking import Floats, Ints
+from askew.core.outcome import signs, verdict
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.data.files import reason
@@ -52,47 +51,6 @@ class HeldOutPairs:
 
     rows: tuple[dict[str, Any], ...]
     gains: Mapping[tuple[str, str], Gains]
-
-
-def held_out_pairs(
-    store: Store, pairs: Manifest, frame: pl.LazyFrame, measures: Sequence[str], subsets: Sequence[str]
-) -> HeldOutPairs | None:
-    """Return the held-out values of a dataset by some of its measures; None if the store has none."""
-    # The finished held-out step for the same result lists and the same selector.
-    steps = store.steps()
-    scores = next((one for one in steps if one.key == pairs.input_key), None)
-    select = [Select.version, dict(pairs.settings)]
-    found = (
-        one for one in steps
-        if one.stage == HeldOut.name and scores is not None and one.input_key == scores.input_key
-        and list(one.settings.get("select", ())) == select and one.parts
-    )  # fmt: skip
-    step = next(found, None)
-    if step is None or not subsets or not measures:
-        return None
-    try:
-        plan = recorded_plan(store)
-        asked = Catalogue(groups=None if plan is None else groups_of(plan.recipe)).complete(list(measures))
-    except AskewError:  # a word list does not exist any more, so directions are unknown
-        return None
-    directions = {one.text: one.direction for one in asked}
-    rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step))))
-    subsets = [name for name in subsets if name in rows.columns]
-    columns = [side(name) for name in directions for side in (old_column, new_column)]
-    whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets)
-    told = summarize(rows, directions, subsets)
-    figures = []
-    for row in headline(whole, told).to_dicts():
-        # Better or worse if the interval of the change excludes zero; signed measures count by absolute value.
-        count, ends = row["held_out_queries" if row["figures"] == HELD_OUT else "queries"], (row["low"], row["high"])
-        sure = None not in ends and count >= FEWEST and not ends[0] <= 0 <= ends[1]
-        found_verdict = verdict(row["old_mean"], row["new_mean"], directions[row["measure"]]) if sure else None
-        figures.append({**row, "verdict": None if found_verdict is None else found_verdict.value})
-    gains = {
-        (row["query_id"], row["variant_id"]): {name: row[held_out_gain_column(name)] for name in directions}
-        for row in held_out_gains(rows, directions).iter_rows(named=True)
-    }
-    return HeldOutPairs(tuple(figures), gains)
 
 
 PAGE_ROWS, MOST_ROWS = 25, 200
@@ -227,7 +185,42 @@ class ShownPairs:
     def held_out(self) -> HeldOutPairs | None:
         """The held-out gains of the chosen pairs; None if the store does not have them."""
         measures = [name for name in self.sides if name is not None]
-        return held_out_pairs(self._store, self.manifest, self._frame, measures, self.chosen)
+        # The finished held-out step for the same result lists and the same selector.
+        steps, pairs, subsets = self._store.steps(), self.manifest, self.chosen
+        scores = next((one for one in steps if one.key == pairs.input_key), None)
+        select = [Select.version, dict(pairs.settings)]
+        found = (
+            one for one in steps
+            if one.stage == HeldOut.name and scores is not None and one.input_key == scores.input_key
+            and list(one.settings.get("select", ())) == select and one.parts
+        )  # fmt: skip
+        step = next(found, None)
+        if step is None or not subsets or not measures:
+            return None
+        try:
+            plan = recorded_plan(self._store)
+            asked = Catalogue(groups=None if plan is None else groups_of(plan.recipe)).complete(list(measures))
+        except AskewError:  # a word list does not exist any more, so directions are unknown
+            return None
+        directions = {one.text: one.direction for one in asked}
+        rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(self._store.read(step))))
+        subsets = [name for name in subsets if name in rows.columns]
+        columns = [side(name) for name in directions for side in (old_column, new_column)]
+        whole = summarize(self._frame.select("query_id", *subsets, *columns).collect(), directions, subsets)
+        told = summarize(rows, directions, subsets)
+        figures = []
+        for row in headline(whole, told).to_dicts():
+            # Better or worse if the interval of the change excludes zero; signed measures count by absolute value.
+            count = row["held_out_queries" if row["figures"] == HELD_OUT else "queries"]
+            ends = row["low"], row["high"]
+            sure = None not in ends and count >= FEWEST and not ends[0] <= 0 <= ends[1]
+            found_verdict = verdict(row["old_mean"], row["new_mean"], directions[row["measure"]]) if sure else None
+            figures.append({**row, "verdict": None if found_verdict is None else found_verdict.value})
+        gains = {
+            (row["query_id"], row["variant_id"]): {name: row[held_out_gain_column(name)] for name in directions}
+            for row in held_out_gains(rows, directions).iter_rows(named=True)
+        }
+        return HeldOutPairs(tuple(figures), gains)
 
     @cached_property
     def sides(self) -> tuple[str | None, str | None]:
@@ -353,32 +346,23 @@ def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
 # The numbers of cells along lean and effectiveness; two more on each axis, because signs next to zero are separate.
 ACROSS, UPRIGHT = 46, 30
 MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
-Ends = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class PairCells:
-    """Cells of pairs: mean gains, numbers of pairs, and the signs of the gains by the tolerance of the selector."""
-
-    x: Floats
-    y: Floats
-    counts: Ints
-    x_signs: Signs
-    y_signs: Signs
+Ends = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
 class GainCells:
     """The cells of the matching pairs (``fitting``) and of all pairs (``every``); ``span`` has the ends of the axes.
 
+    A cell has the mean gains ``x`` (lean) and ``y`` (effectiveness) of its ``pairs`` and, by the tolerance of the
+    selector, the signs of these gains (``x_sign``, ``y_sign``).
     ``span`` is that of all pairs, so that the axes do not depend on the filters. ``lean`` (horizontal) and
     ``effectiveness`` (vertical) are the measures. ``unknown`` is the number of matching pairs without a gain.
     """
 
     lean: str
     effectiveness: str
-    fitting: PairCells
-    every: PairCells
+    fitting: pl.DataFrame
+    every: pl.DataFrame
     span: tuple[Ends, Ends]
     unknown: int
 
@@ -391,37 +375,27 @@ def gain_cells(table: ShownPairs, wanted: PairFilter) -> GainCells | None:
     effectiveness, lean = table.sides
     if effectiveness is None or lean is None:
         return None
-    columns = [pl.col(gain_column(name)).fill_null(np.nan) for name in (lean, effectiveness)]
+    columns = [
+        pl.col(gain_column(name)).fill_null(np.nan).alias(side) for side, name in (("x", lean), ("y", effectiveness))
+    ]
     free = wanted.but(sort="", lean_min=None, lean_max=None, effectiveness_min=None, effectiveness_max=None)
     frames = [one.select(columns) for one in (table.selection(PairFilter()), table.selection(free))]
-    unknown, gains = list[int](), list[tuple[Floats, Floats]]()
-    for frame in pl.collect_all(frames):
-        x, y = (frame.to_series(side).to_numpy() for side in (0, 1))
-        both = ~(np.isnan(x) | np.isnan(y))
-        unknown.append(int((~both).sum()))
-        gains.append((x[both], y[both]))
-    every, fitting = gains
-    ends = [(float(side.min()), float(side.max())) if len(side) else (0.0, 0.0) for side in every]
-    span = ends[0], ends[1]
-    tolerance = float(table.manifest.settings.get("tolerance", 0.0))
+    tables = pl.collect_all(frames)
+    every, fitting = (one.filter(pl.all_horizontal(pl.col("x", "y").is_not_nan())) for one in tables)
+    ends = [(every[side].min(), every[side].max()) if every.height else (0.0, 0.0) for side in ("x", "y")]
+    span, tolerance = (ends[0], ends[1]), float(table.manifest.settings.get("tolerance", 0.0))
     return GainCells(
-        lean, effectiveness, _cells(*fitting, span, tolerance), _cells(*every, span, tolerance), span, unknown[1]
-    )
+        lean, effectiveness, _cells(fitting, span, tolerance), _cells(every, span, tolerance), span,
+        tables[1].height - fitting.height,
+    )  # fmt: skip
 
 
-def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:
-    # One number for each cell: its bin and sign on the horizontal axis, then on the vertical axis.
-    keys = 3 * UPRIGHT * _places(x, span[0], ACROSS, tolerance) + _places(y, span[1], UPRIGHT, tolerance)
-    every = np.bincount(keys, minlength=9 * ACROSS * UPRIGHT)
-    found = np.flatnonzero(every)
-    counts = every[found]
-    means = [np.bincount(keys, values, len(every))[found] / counts for values in (x, y)]
-    x_signs, y_signs = found // (3 * UPRIGHT) % 3 - 1, found % 3 - 1
-    return PairCells(means[0], means[1], counts, x_signs.astype(np.int8), y_signs.astype(np.int8))
-
-
-def _places(values: Floats, ends: Ends, count: int, tolerance: float) -> Ints:
-    """Return the bin of each value; each of the ``count`` equal bins is split by sign into three."""
-    wide = (ends[1] - ends[0]) / count or 1.0
-    bins = np.clip(((values - ends[0]) / wide).astype(np.int64), 0, count - 1)
-    return 3 * bins + signs(values, tolerance).astype(np.int64) + 1
+def _cells(gains: pl.DataFrame, span: tuple[Ends, Ends], tolerance: float) -> pl.DataFrame:
+    """Group gains (``x``, ``y``) into equal bins on each axis, each of which is split by sign into three."""
+    keys = []
+    for side, (low, high), count in zip(("x", "y"), span, (ACROSS, UPRIGHT), strict=True):
+        values, wide = gains[side].to_numpy(), (high - low) / count or 1.0
+        bins = np.clip(((values - low) / wide).astype(np.int64), 0, count - 1)
+        keys += [pl.Series(f"{side}_bin", bins), pl.Series(f"{side}_sign", signs(values, tolerance))]
+    names = [key.name for key in keys]
+    return gains.with_columns(keys).group_by(names).agg(pl.mean("x", "y"), pl.len().alias("pairs")).sort(names)

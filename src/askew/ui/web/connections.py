@@ -9,6 +9,7 @@ another one. docs/decisions says why uvicorn's own limits are not enough.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import logging
@@ -233,12 +234,10 @@ def connections_possible(wanted: int) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted + used:
         most = wanted + used if hard == resource.RLIM_INFINITY else min(hard, wanted + used)
-        try:
+        # The system may allow less than it reports. The limit then stays as it was.
+        with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-        except (OSError, ValueError):
-            # The system may allow less than it reports. The limit then stays as it was.
-            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     found = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - used)
     if found < LEAST:
         raise ConfigError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from askew.core.defaults import HELD_OUT
 from askew.core.measure import gain_column, held_out_gain_column
@@ -17,7 +17,7 @@ from askew.report.charts import UNDER, WIDTH, About, Plot, axis, numeric_frame, 
 from askew.report.markup import number
 from askew.report.page import slug
 from askew.report.table import Column
-from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairFilter, PairPage, ShownPairs
+from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairFilter, ShownPairs, gain_cells
 from askew.ui.explorer.plan import name_of
 from askew.ui.web.markup import Markup, address, below, element, join, shown, tag
 from askew.ui.web.pages import parts as p
@@ -37,15 +37,14 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     upright = axis("gain in effectiveness (up: retrieves better)", cells.span[1], zero=True, most=5)
     plot = numeric_plot(across, upright, _HIGH)
     found = cells.fitting
-    less, more = (n.count(int(found.counts[found.x_signs == sign].sum())) for sign in (1, -1))
+    less, more = (n.count(found.filter(pl.col("x_sign") == sign)["pairs"].sum()) for sign in (1, -1))
     told = (
-        f"{n.count(int(found.counts.sum()))} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
+        f"{n.count(found['pairs'].sum())} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
         f"less, {more} lean more."
     )
     about = About("gains", "Gain in lean (less lean) against gain in effectiveness", told)
     # A ring for each cell of the whole dataset.
-    xs, ys = (np.round(places, 1) for places in (plot.x.places(cells.every.x), plot.y.places(cells.every.y)))
-    rings = [tag("circle", cx=x, cy=y, r=_LEAST) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+    rings = [tag("circle", cx=x, cy=y, r=_LEAST) for x, y in zip(*_places(cells.every, plot), strict=True)]
     drawn = [numeric_frame(plot, across, upright), *zero_lines(plot), tag("g", *rings, class_="cells-every")]
     drawn += [*_circles(cells, plot), *_chosen(plot, asked)]
     svg = picture(about, WIDTH, plot.bottom + UNDER, *drawn)
@@ -80,21 +79,22 @@ def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     return tag("figcaption", *words)
 
 
+def _places(cells: pl.DataFrame, plot: Plot) -> list[list[float]]:
+    places = plot.x.places(cells["x"].to_numpy()), plot.y.places(cells["y"].to_numpy())
+    return [np.round(one, 1).tolist() for one in places]
+
+
 def _circles(cells: GainCells, plot: Plot) -> list[Markup]:
     """Draw a circle for each cell. Its area shows the share of pairs, on the same scale for every selection."""
-    found = cells.fitting
-    shares = found.counts / max(int(found.counts.sum()), 1)
-    sizes = np.round(np.clip(_MOST * np.sqrt(shares / _FULL), _LEAST, _MOST), 1)
-    xs, ys = np.round(plot.x.places(found.x), 1), np.round(plot.y.places(found.y), 1)
+    found = cells.fitting.sort("pairs", descending=True, maintain_order=True)
+    shares = found["pairs"].to_numpy() / max(found["pairs"].sum(), 1)
+    sizes = np.round(np.clip(_MOST * np.sqrt(shares / _FULL), _LEAST, _MOST), 1).tolist()
     groups: dict[str, list[Markup]] = {"mixed": [], "worse": [], "better": []}
-    for place in np.argsort(-found.counts, kind="stable").tolist():
-        signs = frozenset({int(found.x_signs[place]), int(found.y_signs[place])}) - {0}
-        kind = {frozenset({1}): "better", frozenset({-1}): "worse"}.get(signs, "mixed")
-        words = (
-            f"{n.count(int(found.counts[place]))} pairs: lean {p.signed(float(found.x[place]))}, "
-            f"effectiveness {p.signed(float(found.y[place]))}"
-        )
-        circle = tag("circle", cx=xs[place], cy=ys[place], r=sizes[place])
+    for row, cx, cy, size in zip(found.iter_rows(named=True), *_places(found, plot), sizes, strict=True):
+        signs = {row["x_sign"], row["y_sign"]} - {0}
+        kind = "better" if signs == {1} else "worse" if signs == {-1} else "mixed"
+        words = f"{n.count(row['pairs'])} pairs: lean {p.signed(row['x'])}, effectiveness {p.signed(row['y'])}"
+        circle = tag("circle", cx=cx, cy=cy, r=size)
         groups[kind].append(tag("g", tag("title", words), circle))
     return [tag("g", *drawn, class_=f"cells-{kind}") for kind, drawn in groups.items() if drawn]
 
@@ -201,40 +201,21 @@ _LEAD = (
 )
 
 
-@dataclass(frozen=True)
-class PairsView:
-    """The content of a page: the dataset, the pairs that match, and the counts of each facet."""
-
-    table: ShownPairs
-    found: PairPage
-    counts: Mapping[str, Mapping[str, int]]
-    cells: GainCells | None
-    known: Sequence[Manifest]
-    can_open: bool
-
-
-def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
-    """Show one page of the pairs that match."""
-    given, table, found = asked.model_dump(exclude_defaults=True), view.table, view.found
+def pairs_page(table: ShownPairs, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str) -> Page:
+    """Show one page of the pairs that match. ``known`` are the datasets; with ``can_open``, a pair can be compared."""
+    given, found, cells = asked.model_dump(exclude_defaults=True), table.page(asked), gain_cells(table, asked)
     selector = tag("code", shown(table.manifest.settings.get("selector", "unknown")))
     plan = element("a", "How these pairs were computed", href=below("/plan", table.name))
-    source: list[object] = [
-        "These pairs were chosen by the selector ",
-        selector,
-        " from ",
-        tag("code", table.name),
-        ". ",
-    ]
-    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), tag("p", *source, plan, class_="note")]
-    if len(view.known) > 1:
-        links = p.link_list(
-            ((name, address("/pairs", {"dataset": name})) for name in map(name_of, view.known)), table.name
-        )
+    source = tag("p", "These pairs were chosen by the selector ", selector, " from ", tag("code", table.name), ". ",
+                 plan, class_="note")  # fmt: skip
+    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), source]
+    if len(known) > 1:
+        links = p.link_list(((name, address("/pairs", {"dataset": name})) for name in map(name_of, known)), table.name)
         body.append(tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
-    parts = [facets(view.counts, asked, given)]
-    if view.cells is not None:
+    parts = [facets(table.facets(asked), asked, given)]
+    if cells is not None:
         free = {key: value for key, value in given.items() if key not in (*BOUNDS, "page")}
-        parts.append(gain_chart(view.cells, asked, address("/pairs", free)))
+        parts.append(gain_chart(cells, asked, address("/pairs", free)))
     body += [_figures(table), search_form(table, asked, given), tag("div", *parts, class_="faceted")]
     told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
     chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
@@ -247,8 +228,8 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
             "Effectiveness counts as better only if no measure of effectiveness is worse. Lean counts as "
             "better only if no measure of lean is worse."
         )
-        heads, cells = zip(*_columns(view, asked, given), strict=True)
-        rows = [[cell(row) for cell in cells] for row in found.rows]
+        heads, drawn = zip(*_columns(table, asked, given, can_open), strict=True)
+        rows = [[cell(row) for cell in drawn] for row in found.rows]
         first = (found.page - 1) * found.size + 1
         caption = f"Pairs {first:,} to {first + len(rows) - 1:,}"
         body += [p.data_table(caption, heads, rows, "pairs"), tag("p", words, class_="note")]
@@ -311,13 +292,12 @@ Row = Mapping[str, Any]
 Shown = tuple[Column, Callable[[Row], object]]
 
 
-def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Iterator[Shown]:
+def _columns(table: ShownPairs, asked: PairFilter, given: dict[str, Any], can_open: bool) -> Iterator[Shown]:
     """Make columns with plain names. The tooltip has the name of the column in the file; a click sorts."""
-    table = view.table
 
     def text(row: Row) -> Markup:
         words = tag("bdi", shown(row.get("text", "")), dir="auto")
-        if not view.can_open:
+        if not can_open:
             return words
         named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
         return element("a", words, href=address("/compare", named), aria_label=f"Compare {shown(row.get('text', ''))}")

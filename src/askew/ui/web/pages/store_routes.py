@@ -19,7 +19,7 @@ from askew.data.runs import Run, read_run
 from askew.logs.page import read_log_report
 from askew.study.audit.report import read_audit
 from askew.ui.explorer.opening import Opening
-from askew.ui.explorer.pairs import ShortText, as_tsv, datasets, gain_cells
+from askew.ui.explorer.pairs import ShortText, as_tsv, datasets
 from askew.ui.explorer.plan import plan_of, step_of
 from askew.ui.explorer.runs import MISSING_TEXT, Audit
 from askew.ui.explorer.runs import audit as measured
@@ -58,8 +58,7 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
         table = site.pairs(asked.dataset)
         # Results cannot be compared if another plan of the store made the pairs.
         can_open = opened.explorer is not None and table.name == (opened.dataset or table.name)
-        view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
-        return pairs.pairs_page(view, asked, note)
+        return pairs.pairs_page(table, asked, known, can_open, note)
 
     return html(await site.work.run(make))
 
