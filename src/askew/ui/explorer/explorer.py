@@ -52,7 +52,7 @@ from askew.ui.explorer.answers import (
 )
 from askew.ui.explorer.counting import ExplorerCounts, Grades, ListScorer, counting_of
 from askew.ui.explorer.leaning import MOST, LeanDrawing
-from askew.ui.explorer.searched import COLUMNS, SearchedCollection, Writer
+from askew.ui.explorer.searched import COLUMNS, SearchedCollection, Writer, ranker_words
 
 # Small operations on result lists and their texts.
 
@@ -133,8 +133,8 @@ class Explorer:
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
         self._rules = WarrantRules(counting.named)
         self.setting = Setting(
-            searched.name, len(searched.ranker.doc_ids), searched.ranker_words, lexicon, groups, is_signed(lean),
-            sign_of(lean),
+            searched.name, len(searched.ranker.doc_ids), ranker_words(searched.ranker), lexicon, groups,
+            is_signed(lean), sign_of(lean),
         )  # fmt: skip
         self._writer = Writer(searched, counts_english(self.marker.lexicon) or counting.named is None)
         who = str(lean.measure.param("who", ANY))

@@ -151,7 +151,6 @@ class SearchedCollection:
 
     name: str
     ranker: RankerPlugin
-    ranker_words: str
     terms: Path
     texts: StoredTexts
     known: Known
@@ -268,7 +267,7 @@ def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
         notes = [f"{OTHER_FILES}: the documents are those of the index in the store."]
     scores = place.plan.manifest(place.store, "scores")
     searched = SearchedCollection(
-        _collection_name(place.plan.source), ranker, ranker_words(ranker), terms, StoredTexts(terms), known,
+        _collection_name(place.plan.source), ranker, terms, StoredTexts(terms), known,
         depth=depth, stored=StoredPairs(place.store, place.plan).reformulations,
         originals=None if scores is None else originals_of(place.store, scores),
     )  # fmt: skip
@@ -285,7 +284,7 @@ def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, A
     name = index.name if collection is None else _collection_name(collection)
     ranker, known = make_ranker(spec), Known() if collection is None else known_of(open_collection(collection))
     depth = int(retrieve.get("k", DEPTH))
-    return SearchedCollection(name, ranker, ranker_words(ranker), index, StoredTexts(index), known, depth=depth)
+    return SearchedCollection(name, ranker, index, StoredTexts(index), known, depth=depth)
 
 
 def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | None) -> SearchedCollection:

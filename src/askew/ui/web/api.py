@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -80,11 +81,8 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
     For a query without judgements, the proxy Agreement@10 replaces effectiveness, and ``proxy`` is true. Its
     reformulations have no ``outcome``, only a ``lean_verdict``.
     """
-
-    def start() -> Coroutine[Any, Any, bytes]:
-        return site.reformulated(q, lambda found: as_json(Alternatives, found))
-
-    return json_reply(await site.writing.once(("reformulate", q), start))
+    show = partial(as_json, Alternatives)
+    return json_reply(await site.writing.once(("reformulate", q), lambda: site.reformulated(q, show)))
 
 
 @router.post(

@@ -37,9 +37,9 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     upright = axis("gain in effectiveness (up: retrieves better)", cells.span[1], zero=True, most=5)
     plot = numeric_plot(across, upright, _HIGH)
     found = cells.fitting
-    less, more = (n.count(found.filter(pl.col("x_sign") == sign)["pairs"].sum()) for sign in (1, -1))
+    less, more = (n.count(int(found.filter(pl.col("x_sign") == sign)["pairs"].sum())) for sign in (1, -1))
     told = (
-        f"{n.count(found['pairs'].sum())} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
+        f"{n.count(int(found['pairs'].sum()))} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
         f"less, {more} lean more."
     )
     about = About("gains", "Gain in lean (less lean) against gain in effectiveness", told)

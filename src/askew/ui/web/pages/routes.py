@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from askew.measures.requested import listed
-from askew.ui.explorer.explorer import MOST_RESULTS, TOP, Explorer
+from askew.ui.explorer.answers import Alternatives
+from askew.ui.explorer.explorer import TOP, Explorer
 from askew.ui.explorer.opening import Opening
 from askew.ui.explorer.pairs import ShortText
 from askew.ui.web import schemas as s
@@ -75,10 +76,7 @@ async def static(name: str) -> Response:
 
 
 @router.get("/")
-async def search_page(
-    site: Here, q: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
-    reformulations: ShortText = "",
-) -> Response:  # fmt: skip
+async def search_page(site: Here, q: ShortText = "", k: s.Results = TOP, reformulations: ShortText = "") -> Response:
     """Search. Reformulations are loaded after the results, or shown with them if the link requests it."""
     opened = site.opened
     note, explorer = note_of(opened), opened.explorer
@@ -87,9 +85,8 @@ async def search_page(
         return html(search.empty_page(examples_of(known), opened.reason, note))
     if reformulations != NOW:
         return await kept_html(site, ("search", q, k), lambda: _searched(explorer, q, k, note))
-    key = "page", "search", q, k
-    made = await site.writing.once(key, lambda: _reformulated(site, explorer, q, k, note))
-    return HTMLResponse(made)
+    made = site.writing.once(("page", "search", q, k), lambda: _reformulated(site, explorer, q, k, note))
+    return HTMLResponse(await made)
 
 
 def _searched(explorer: Explorer, query: str, k: int, note: str) -> Page:
@@ -108,15 +105,13 @@ async def _reformulated(site: Site, explorer: Explorer, query: str, k: int, note
 
 
 @router.get("/reformulations")
-async def reformulations_part(
-    site: Here, q: s.QueryText, k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
-) -> Response:
+async def reformulations_part(site: Here, q: s.QueryText, k: s.Results = TOP) -> Response:
     """Send the reformulations, which are loaded into the page of a query."""
 
-    def start() -> Coroutine[Any, Any, bytes]:
-        return site.reformulated(q, lambda made: fragment(made, k).encode("utf-8", "replace"))
+    def show(made: Alternatives) -> bytes:
+        return fragment(made, k).encode("utf-8", "replace")
 
-    return HTMLResponse(await site.writing.once(("reformulations", q, k), start))
+    return HTMLResponse(await site.writing.once(("reformulations", q, k), lambda: site.reformulated(q, show)))
 
 
 @router.get("/verdict")
@@ -137,9 +132,8 @@ def examples_of(known: Sequence[str]) -> list[str]:
 
 @router.get("/compare")
 async def compare_page(
-    site: Here, q: ShortText = "", to: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
-    query_id: ShortText = "",
-) -> Response:  # fmt: skip
+    site: Here, q: ShortText = "", to: ShortText = "", k: s.Results = TOP, query_id: ShortText = ""
+) -> Response:
     """Compare a query and a reformulation."""
     note = note_of(site.opened)
     if not q.strip() or not to.strip():
