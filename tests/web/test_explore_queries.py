@@ -159,10 +159,9 @@ def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
 
 
 def test_results_are_shown_by_a_measure_that_counts_words(explorer):
-    for lean, code in (("RR@10", "counts-no-words"), ("ARaB(tf)@5", "unknown-measure")):
-        with pytest.raises(ConfigError) as error:
-            Explorer(explorer.searched, replace(explorer.counting, lean=lean))
-        assert (error.value.code, error.value.values) == (code, {"measure": lean})
+    with pytest.raises(ConfigError) as error:
+        Explorer(explorer.searched, replace(explorer.counting, lean="RR@10"))
+    assert (error.value.code, error.value.values) == ("counts-no-words", {"measure": "RR@10"})
 
 
 @pytest.mark.parametrize(

@@ -121,13 +121,7 @@ class Explorer:
         self.notes: list[str] = []
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
-        lean = next((one for one in self.scorer.asked if one.text == self.lean), None)
-        if lean is None:
-            raise ConfigError(
-                f"explore: {self.lean} is not a measure of this explorer; its measures are "
-                f"{', '.join(one.text for one in self.scorer.asked)}",
-                code="unknown-measure", measure=self.lean,
-            )  # fmt: skip
+        lean = next(one for one in self.scorer.asked if one.text == self.lean)
         groups = drawn_groups(lean)
         lexicon, tokens, overlap, *_ = self._counted(lean)
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)

@@ -82,8 +82,6 @@ class Audit:
 
     def gains(self, measure_text: str) -> tuple[list[str], Floats]:
         """Return the gain of the second run over the first for each query; positive is better."""
-        if len(self.report.runs) < 2:
-            raise ConfigError("audit: gains are differences between two runs; choose a second run", code="one-run")
         old, new = (self._by_query(measure_text, run) for run in (0, 1))
         shared = [query for query in old if query in new]
         before, after = (np.array([side[query] for query in shared], np.float64) for side in (old, new))
@@ -112,8 +110,6 @@ def audit(
     unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
     """Measure one or several runs; if there are two or more, compare the second run with the first run."""
-    if not runs:
-        raise ConfigError("audit: choose a run, or upload one", code="no-runs")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
     judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None if qrels is None else qrels.lines
     grades = {} if qrels is not None or explorer is None else explorer.searched.known.grades
