@@ -9,10 +9,10 @@ import askew
 
 ROOT = Path(__file__).parent.parent
 CEILINGS = {
-    "lines of src": 65_500,
-    "files of src": 290,
-    "public names": 80,
-    "words of docs": 50_500,
+    "lines of src": 63_100,
+    "files of src": 281,
+    "public names": 77,
+    "words of docs": 50_200,
     "MiB of tracked files": 45,
 }
 
