@@ -7,8 +7,8 @@
 direction: directions are permuted among articles, so that the engine is topical and has no lean. In some queries a lean
 is then planted: a share of the top 10 is taken from the best documents that name one group most, women or men by turns.
 The headline of askew is computed from these counts. The articles are those of the data (stories, headings) or, of DL,
-passages that share sequences of words. "hidden": askew sees neither ids nor headings, and finds articles by their
-words.
+passages that share sequences of words. "hidden": askew sees neither ids nor headings. Where it does
+not know which documents are of one article (hidden, and DL), it tests nothing.
 
 ``tables`` compares the lean of BM25 with three nulls: the direction of each document drawn anew at the share of the
 collection (A), counts permuted among the retrieved documents that name anyone (B), and the null of askew, by article.

@@ -17,7 +17,7 @@ from askew.measures import chance as chances
 from askew.measures.articles import Articles
 from askew.measures.catalogue import Catalogue
 from askew.measures.chance import chance, discoveries
-from askew.measures.headline import headlines
+from askew.measures.headline import UNKNOWN, headlines
 
 LEANS = ("ARaB(tf)@10", "ARaB(tc,sign=abs)@5", "RaB(bool)@10", "LexiconShare@10", "LexiconShare(sign=signed)@3")
 
@@ -30,7 +30,7 @@ def inputs_of(counts, lists, articles=None, tokens=50):
     docs = np.array([doc for ranked in lists for doc in ranked], np.int64)
     rankings = Rankings(pa.array([f"q{row}" for row in range(len(lists))]), offsets, docs)
     ids = pa.array([f"d{doc}" for doc in range(size)])
-    found = None if articles is None else lambda docs: np.array(articles, np.int64)[docs]
+    found = None if articles is None else lambda docs: (np.array(articles, np.int64)[docs], True)
     return Inputs("run", ids, {"score": rankings}, lambda *_: mentions, find_articles=found)
 
 
@@ -219,13 +219,42 @@ def test_the_excess_of_neutrality_is_refused():
 
 def test_articles_by_ids_headings_and_words():
     def numbers(ids, texts):
-        return Articles(pa.array(ids), lambda docs: [texts[doc] for doc in docs]).of(np.arange(len(ids))).tolist()
+        found, known = Articles(pa.array(ids), lambda docs: [texts[doc] for doc in docs]).of(np.arange(len(ids)))
+        return found.tolist(), known
 
-    assert numbers(["x:1", "x:2", "y:1"], ["", "", ""]) == [0, 0, 1]
-    assert numbers(["1", "2", "3"], ["Ada -- he", "Ada -- she", "Bob -- he"]) == [0, 0, 1]
+    assert numbers(["x:1", "x:2", "y:1"], ["", "", ""]) == ([0, 0, 1], True)
+    assert numbers(["1", "2", "3"], ["Ada -- he", "Ada -- she", "Bob -- he"]) == ([0, 0, 1], True)
     text = "Marie Curie discovered polonium and radium in Paris laboratories"
     others = ["Frost covered every northern harbour before Christmas", "Volcanic ash delayed flights across Iceland"]
-    assert numbers(["1", "2", "3", "4"], [text, f"{text} again", *others]) == [0, 0, 1, 2]
+    assert numbers(["1", "2", "3", "4"], [text, f"{text} again", *others]) == ([0, 0, 1, 2], False)
+    assert numbers([], []) == ([], True)
+
+
+def test_words_of_very_many_documents_are_not_compared(monkeypatch):
+    monkeypatch.setattr("askew.measures.articles.MOST_COMPARED", 2)
+    texts = ["radium polonium paris"] * 5
+
+    def articles(ids, read):
+        shown = lambda docs: [read.append(doc) or texts[doc] for doc in docs.tolist()]  # noqa: E731
+        return Articles(pa.array(ids), shown).of(np.arange(5))
+
+    found, known = articles(list("abcde"), read := [])
+    assert found.tolist() == [0, 1, -3, -4, -5] and not known and len(read) == 2
+    found, known = articles([f"x:{row}" for row in range(5)], read := [])
+    assert found.tolist() == [0] * 5 and known and not read
+
+
+def test_without_known_articles_nothing_is_tested():
+    texts = {name.replace(":", "-"): text for name, text in DOCS.items()}
+    run = pl.DataFrame(rows()).with_columns(pl.col("doc_id").str.replace(":", "-"))
+    (headline,) = headlines(run, docs=texts, labels={}, classifier="given", resolver="light")
+    part = headline.deciding
+    assert (part.lists, part.p, part.signed_p, part.beyond, part.reachable) == (2, None, None, (), 0)
+    assert (part.is_beyond, headline.toward, part.excess.low) == (False, None, None)
+    assert UNKNOWN in headline.notes and headline.table() and headline.chart() and "not known" in headline.sentence
+    (known,) = headlines(pl.DataFrame(rows()), docs=DOCS, labels={}, classifier="given", resolver="light")
+    assert known.deciding.p is not None and known.deciding.observed == part.observed
+    assert known.deciding.expected >= part.expected
 
 
 def test_a_document_joins_the_article_of_its_nearest_neighbour_not_only_of_the_first_document():
@@ -233,7 +262,7 @@ def test_a_document_joins_the_article_of_its_nearest_neighbour_not_only_of_the_f
     noise = [f"frost{'abcdefghij'[row]} covered{'abcdefghij'[row]} harbour" for row in range(10)]
     texts = [*chain, *noise]
     articles = Articles(pa.array([str(row) for row in range(13)]), lambda docs: [texts[doc] for doc in docs])
-    assert articles.of(np.arange(13))[:3].tolist() == [0, 0, 0]
+    assert articles.of(np.arange(13))[0][:3].tolist() == [0, 0, 0]
 
 
 def test_the_headline_counts_neutral_queries_and_names_no_contradicted_side():

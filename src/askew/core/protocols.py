@@ -416,9 +416,9 @@ class Inputs:
     """Everything a measure may read. Reading missing data raises an error; missing data never counts as zero.
 
     ``background`` has the rankings of the background run: under each order rule, or the same for all rules.
-    ``find_articles`` and ``find_shares`` are what the null of an excess needs: the articles of documents, and the
-    shares of some groups (columns of the counts) in the collection: of the documents that name one of them most, and of
-    the words.
+    ``find_articles`` and ``find_shares`` are what the null of an excess needs: the articles of documents (and whether
+    they are known, see ``articles``), and the shares of some groups (columns of the counts) in the collection: of the
+    documents that name one of them most, and of the words.
     """
 
     run_name: str
@@ -428,12 +428,15 @@ class Inputs:
     judgements: Judgements | None = None
     background: Mapping[str, Rankings] | Rankings | None = None
     find_relevance: Callable[[Rankings, int, str | None], Floats] | None = None
-    find_articles: Callable[[Ints], Ints] | None = None
+    find_articles: Callable[[Ints], tuple[Ints, bool]] | None = None
     find_shares: Callable[[Measure, Sequence[int]], Floats] | None = None
 
-    def articles(self, docs: Ints) -> Ints:
-        """The number of each document's article; each document is an article of its own if the texts are unknown."""
-        return docs if self.find_articles is None else self.find_articles(docs)
+    def articles(self, docs: Ints) -> tuple[Ints, bool]:
+        """The number of each document's article, and whether ids or headings say it.
+
+        Each document is an article of its own if none are given.
+        """
+        return (docs, True) if self.find_articles is None else self.find_articles(docs)
 
     def ranked(self, order: str) -> Rankings:
         """The rankings under an order rule."""

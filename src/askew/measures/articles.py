@@ -1,11 +1,14 @@
 """Articles: which documents belong together, so that their directions are not independent.
 
-Passages of one article and near-duplicates name the same people. Three rules, the first that applies to most documents:
+Passages of one article name the same people. Three rules, the first that applies to most documents:
 
 ``ids``       the id before its last ``:`` or ``#`` and a number: ``Snow-man:1`` is passage 1 of ``Snow-man``
 ``headings``  the heading before `` -- `` or a line break at the beginning of the text
 ``words``     texts with similar words: two documents are of one article if the cosine of their TF-IDF vectors, or of
               those of each two neighbors in a chain of documents between them, is at least ``SIMILAR``
+
+The articles are *known* by the first two rules only. Similar words find near-duplicates, but not all passages of one
+article: what is computed with them is a lower bound of what chance explains, and there are no p-values.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _COMMON = 0.02
 # The words with the largest weights represent a text.
 _TERMS = 25
 _BLOCK = 512
+# The words of more documents would be compared for too long: each is an article of its own.
+MOST_COMPARED = 50_000
 
 
 class Articles:
@@ -54,30 +59,40 @@ class Articles:
         self._vectors_before: list[Any] = []
         self._similar_to: list[int] = []
 
-    def of(self, docs: Ints) -> Ints:
-        """The number of each document's article. Documents that were numbered before keep their number."""
+    def of(self, docs: Ints) -> tuple[Ints, bool]:
+        """The number of each document's article, and whether articles are known.
+
+        Documents that were numbered before keep their number.
+        """
         if self._by_name is None and self._first is not None:
-            self._add(self._first())
+            self._number_new(self._first())
+        self._number_new(docs)
+        known = self._rule is not None or not self._number
+        return np.array([self._number[doc] for doc in docs.tolist()], np.int64), known
+
+    def _number_new(self, docs: Ints) -> None:
         new = np.array([doc for doc in np.unique(docs).tolist() if doc not in self._number], np.int64)
-        if len(new):
-            self._add(new)
-        return np.array([self._number[doc] for doc in docs.tolist()], np.int64)
+        for first in range(0, len(new), MOST_COMPARED):
+            self._add(new[first : first + MOST_COMPARED])
 
     def _add(self, docs: Ints) -> None:
-        texts = self._texts(docs)
         ids = self._doc_ids.take(pa.array(docs)).to_pylist()
+        if self._by_name is None and _applies(_ID, ids):
+            self._rule = _ID
+        if self._rule is None and len(self._number) + len(docs) > MOST_COMPARED:
+            self._number.update((doc, -1 - doc) for doc in docs.tolist())
+            return
+        texts = ids if self._rule is _ID else self._texts(docs)
         if self._by_name is None:
             self._by_name = {}
-            for rule, names in ((_ID, ids), (_HEADING, texts)):
-                if self._rule is None and sum(rule.match(name) is not None for name in names) >= _MOST * len(docs):
-                    self._rule = rule
+            if self._rule is None and _applies(_HEADING, texts):
+                self._rule = _HEADING
             if self._rule is None:
                 self._learn(texts)
         if self._rule is None:
-            for doc, number in zip(docs.tolist(), self._similar(texts), strict=True):
-                self._number[doc] = number
+            self._number.update(zip(docs.tolist(), self._similar(texts), strict=True))
             return
-        for doc, name, own in zip(docs.tolist(), ids if self._rule is _ID else texts, ids, strict=True):
+        for doc, name, own in zip(docs.tolist(), texts, ids, strict=True):
             match = self._rule.match(name)
             article = f"\0{own}" if match is None else match[1]
             self._number[doc] = self._by_name.setdefault(article, len(self._by_name))
@@ -133,3 +148,7 @@ def _similar_pairs(cosines: Any) -> Any:
     cosines.data[cosines.data < SIMILAR] = 0.0
     cosines.eliminate_zeros()
     return cosines
+
+
+def _applies(rule: re.Pattern[str], names: Sequence[str]) -> bool:
+    return sum(rule.match(name) is not None for name in names) >= _MOST * len(names)

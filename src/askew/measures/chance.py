@@ -10,6 +10,9 @@ The shares of the drawn groups (parameter ``excess``) are those of the documents
 the retrieved articles (``retrieved``), of the articles with a document judged relevant (``relevant``), or given
 (``male:0.6,female:0.4``). Parameter ``units``: the direction belongs to articles (see ``articles``), or to documents.
 
+Where neither ids nor headings say which documents are of one article, directions that belong together would be drawn
+apart: the expected value is a lower bound, and there are no p-values.
+
 Linear measures of two groups (ARaB, RaB, LexiconShare) sum over articles, so that expected values and p-values of
 lists with up to ``EXACT`` articles are exact: all directions are enumerated. Others are resampled, ``DRAWS`` times with
 a fixed seed. An excess is not yet bias: the topic of a query remains in it.
@@ -59,6 +62,7 @@ class Chance:
     the list could have, if all its articles had the most extreme directions. NaN where the measure is not defined. For
     the lean of two groups without its sign, p is twice the probability toward the same group (1 without an excess).
     ``run_p`` is the probability of such a mean over the lists, with documents shared by the lists kept together.
+    All p-values are NaN if articles are not ``known``.
     ``error`` is the standard error of the mean expected value: 0 if exact. ``shares`` are those of the null: of the
     documents that name one group most. ``words`` are the shares of the groups among the words of the collection.
     """
@@ -71,6 +75,7 @@ class Chance:
     error: float
     shares: Mapping[str, float]
     words: Mapping[str, float]
+    known: bool = True
 
     @property
     def excess(self) -> Floats:
@@ -114,11 +119,18 @@ def chance(family: Any, measure: Measure, inputs: Inputs, source: str = "collect
     null = Null(family, measure, inputs, source if named == NONE else named)
     values = np.asarray(family.score(bare(measure), inputs), np.float64)
     linear = _Linear.of(family, measure, inputs, null)
-    return _resampled(family, measure, inputs, null, values) if linear is None else linear.chance(values)
+    found = _resampled(family, measure, inputs, null, values) if linear is None else linear.chance(values)
+    if null.known:
+        return found
+    none = np.full(len(values), np.nan)
+    return replace(found, p=none, least=none, run_p=float("nan"), known=False)
 
 
 class Null:
-    """The directions of articles, and the shares with which they are drawn."""
+    """The directions of articles, and the shares with which they are drawn.
+
+    ``known``: ids, headings or ``units=documents`` say which documents have one direction.
+    """
 
     def __init__(self, family: Any, measure: Measure, inputs: Inputs, source: str) -> None:
         self.mentions = mentions_for(measure, inputs)
@@ -129,7 +141,7 @@ class Null:
         # Articles are numbered in the order of ids, so that draws do not depend on the order of the documents.
         by_id = pc.sort_indices(inputs.doc_ids).to_numpy()
         named = by_id[((counts.sum(axis=1) > 0) & self.mentions.known)[by_id]]
-        article = named if measure.param("units") == "documents" else inputs.articles(named)
+        article, self.known = (named, True) if measure.param("units") == "documents" else inputs.articles(named)
         self.unit = np.full(len(counts) + 1, -1, np.int64)  # the padding, document -1, has no article
         _, first, unit = np.unique(article, return_index=True, return_inverse=True)
         self.unit[named] = np.argsort(np.argsort(first))[unit]

@@ -35,6 +35,10 @@ from askew.report.table import NAME, Cell, Column, Estimate, Table, table
 
 NEUTRAL = "neutral"
 CUTOFF = 10
+UNKNOWN = (
+    "nothing is tested: neither ids nor headings say which documents are passages of one article, so chance may explain "
+    "more than is stated; give ids such as ARTICLE:NUMBER, or texts that begin with a heading and a line break"
+)
 # The names of the mentions that count, in sentences.
 WHOM = {GENERIC: "people in general", ANY: "all mentions"}
 
@@ -49,6 +53,9 @@ class LeanBeyondChance:
     minus its expected value, and ``signed_p`` its probability. ``beyond`` are the queries that lean beyond chance, the
     most unlikely first, with the false-discovery rate at most 5%; ``reachable`` is how many of the ``lists`` could have
     p < 0.05 at all, and ``beyond_dependent`` how many are beyond chance for any dependence between queries.
+
+    Where it is not known which documents are of one article (see ``askew.measures.articles``), nothing is tested: ``p``
+    and ``signed_p`` are None, ``expected`` is a lower bound, and ``excess`` an upper bound without an interval.
     """
 
     who: str
@@ -58,7 +65,7 @@ class LeanBeyondChance:
     observed: Mean
     expected: float
     excess: Mean
-    p: float
+    p: float | None
     signed: Mean | None
     signed_p: float | None
     lists: int
@@ -69,7 +76,7 @@ class LeanBeyondChance:
     @property
     def is_beyond(self) -> bool:
         """Whether the lists lean beyond chance."""
-        return self.p < LEVEL and self.excess.mean > 0
+        return self.p is not None and self.p < LEVEL and self.excess.mean > 0
 
     @property
     def most_named(self) -> str | None:
@@ -79,17 +86,19 @@ class LeanBeyondChance:
 
     def figures(self, most: str) -> dict[str, Cell]:
         """The figures by their labels. ``most`` is the group whose share of the words is stated."""
-        total = max(1, sum(self.words.values()))
+        total, tested = max(1, sum(self.words.values())), self.p is not None
         return {
             **{f"words for {name}": count for name, count in self.words.items()},
             f"{most}, share of words": self.words[most] / total,
             f"{most}, share in the collection": self.collection[most],
             "lean of a query": self.observed.mean,
-            "by chance": self.expected,
-            "beyond chance": Estimate(self.excess.mean, self.excess.low, self.excess.high),
+            "by chance" if tested else "by chance, at least": self.expected,
+            "beyond chance" if tested else "beyond chance, at most": Estimate(
+                self.excess.mean, self.excess.low, self.excess.high
+            ),
             "p": self.p,
-            "queries beyond chance": len(self.beyond),
-            "queries that could be": self.reachable,
+            "queries beyond chance": len(self.beyond) if tested else None,
+            "queries that could be": self.reachable if tested else None,
             "queries": self.lists,
         }
 
@@ -145,8 +154,10 @@ class Headline:
         side = f" toward {self.toward}" if self.toward else ""
         if part.lists == 1:
             verdict = f"lean{side}" if self.toward else "lean toward no group"
-            chance_of = f"; by chance, a list leans as much with probability {part.p:.2g}"
+            chance_of = "" if part.p is None else f"; by chance, a list leans as much with probability {part.p:.2g}"
             return f"The results {verdict}: {words}{whom}{chance_of}."
+        if part.p is None:
+            return f"Whether the results lean beyond chance is not known: {top} have {words}{whom}."
         verdict = f"lean{side} beyond chance" if part.is_beyond else "do not lean beyond chance"
         return f"The results {verdict}: {top} have {words}{whom}."
 
@@ -206,6 +217,8 @@ def headline_of(
         told.append("all mentions decide: no resolver is installed that is known to find people in general (extra lm)")
     if not classifier:
         told.append("all queries count as neutral, because their texts are not given")
+    if any(part.lists and part.p is None for part in parts):
+        told.append(UNKNOWN)
     cutoff = asked[0].measure.cutoff or CUTOFF
     return Headline(run, cutoff, len(names), tally, classifier, resolver, parts, tuple(told))
 
@@ -233,9 +246,11 @@ def _part(asked: Sequence[MeasureRequest], inputs: Inputs, who: str, level: floa
         {name: found.words[name] for name in size.groups},
         mean_with_interval(found.values, size.bounds),
         float("nan") if np.isnan(found.expected).all() else float(np.nanmean(found.expected)),
-        mean_with_interval(found.excess, (low - high, high - low)), found.run_p,
+        mean_with_interval(found.excess, (low - high, high - low)) if found.known
+        else Mean(float(np.nanmean(found.excess)), None, None, int((~np.isnan(found.excess)).sum())),
+        found.run_p if found.known else None,
         mean_with_interval(signed[0].excess, (-np.inf, np.inf)) if signed else None,
-        signed[0].run_p if signed else None,
+        signed[0].run_p if signed and found.known else None,
         int((~np.isnan(found.values)).sum()), tuple(names[row] for row in rows),
         int(found.beyond(level, dependent=True).sum()),
         found.reachable,

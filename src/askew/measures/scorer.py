@@ -35,7 +35,7 @@ class Scorer:
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
         count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
         relevance: RelevanceSource | None = None, id_ranks: Callable[[], Ints | None] | None = None,
-        articles: Callable[[Ints], Ints] | None = None,
+        articles: Callable[[Ints], tuple[Ints, bool]] | None = None,
         shares: Callable[[Measure, Sequence[int]], Floats] | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids

@@ -7,7 +7,7 @@ A query can yield a pair if
     * a document of the collection is judged relevant to it;
     * at least two articles of its results lean;
     * its results lean beyond chance, with the false-discovery rate over all queries at most 5%
-      (``askew.measures.chance``).
+      (``askew.measures.chance``); of no query if it is not known which documents are of one article.
 A candidate of such a query may be chosen if
     * effectiveness is above zero for the query or for the candidate;
     * its results lean less, by both kinds of mentions, also if any one article is left out of both result lists.
@@ -45,11 +45,10 @@ CHANCE, ALL, LEAST, DOCUMENTS, REFUSED = "p_chance", "all_mentions_gain", "least
 NO_RELEVANT = "no document is judged relevant"
 FEW = "fewer than two articles of the results lean"
 BY_CHANCE = "the results do not lean beyond chance"
+UNKNOWN = "neither ids nor headings say which documents are of one article, so chance is not known"
 NO_EFFECT = "effectiveness is 0 for both queries"
 MORE_BY_ALL = "the results do not lean less by all mentions"
 ONE_DOCUMENT = "less lean is owed to one document"
-# To find the articles of more documents, their texts would be compared for too long: each is an article of its own.
-MOST_ARTICLES = 50_000
 # Sums in another order may differ by this much.
 _TIE = 1e-9
 
@@ -97,7 +96,6 @@ class Holding:
         )
         self.effectiveness = tuple(effectiveness)
         self._null: Null | None = None
-        self._units: dict[str, str] = {}
 
     @property
     def requests(self) -> list[MeasureRequest]:
@@ -115,17 +113,12 @@ class Holding:
             whole = Rankings(pa.array(["all"]), np.array([0, count]), np.arange(count), np.zeros(count))
             every = replace(self._every, measure=replace(self._every.measure, cutoff=None))
             inputs = scorer.inputs(whole, [every])
-            named = mentions_for(every.measure, inputs).counts.any(axis=1).sum()
-            self._units = {"units": "documents" if named > MOST_ARTICLES else "articles"}
-            measure = every.measure.with_params({**dict(every.measure.params), **self._units})
-            self._null = Null(every.family, measure, inputs, "collection")
+            self._null = Null(every.family, every.measure, inputs, "collection")
         return self._null
 
     def chances(self, scorer: Scorer, lists: Rankings) -> Floats:
         """The p-values of the lean of original queries, corrected for their number."""
-        self.null(scorer)
-        measure = self.lean.measure.with_params({**dict(self.lean.measure.params), **self._units})
-        return corrected(chance(self.lean.family, measure, scorer.inputs(lists, [self.lean])).p)
+        return corrected(chance(self.lean.family, self.lean.measure, scorer.inputs(lists, [self.lean])).p)
 
     def promising(self, scorer: Scorer, lists: Rankings) -> tuple[Floats, list[str | None]]:
         """The corrected p-value of each original query, and why it cannot yield a pair; None if it can."""
@@ -136,7 +129,8 @@ class Holding:
             rows = np.repeat(np.arange(len(lists)), np.diff(judged.offsets))
             relevant = np.bincount(rows, (judged.relevance >= 1) & known[judged.docs], len(lists)) > 0
         few = np.diff(_amounts(self.lean, inputs, self.null(scorer).unit).indptr) < 2
-        reasons = np.select([~relevant, few, p > LEVEL], [NO_RELEVANT, FEW, BY_CHANCE], "")
+        unlikely = BY_CHANCE if self.null(scorer).known else UNKNOWN
+        reasons = np.select([~relevant, few, p > LEVEL], [NO_RELEVANT, FEW, unlikely], "")
         return p, [str(reason) or None for reason in reasons]
 
     def columns(self, scorer: Scorer, lists: Rankings, originals: Ints) -> dict[str, Any]:
