@@ -155,7 +155,7 @@ def simulate(options: argparse.Namespace) -> None:
     print("| collection | articles | planted | runs beyond chance | runs with a side | runs with a false discovery | "
           "false among discoveries | mean share false | planted lists found, by group | |")  # fmt: skip
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    asked = headline_measures(None, CUTOFF, "light")
+    asked = headline_measures(None, CUTOFF, None)
     for name in COLLECTIONS:
         results = open_results(options.data, name, options.queries)
         for hidden in (False, True) if name != "DL" else (False,):
@@ -217,7 +217,7 @@ def tables(options: argparse.Namespace) -> None:
     """How much of the mean |ARaB(tf)@10| of BM25 chance explains, and what methods change beyond it."""
     print("| collection | queries | observed | null A | null B | by article [excess, 95%] | p |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    asked = headline_measures(None, CUTOFF, "light")
+    asked = headline_measures(None, CUTOFF, None)
     for name in COLLECTIONS:
         results = open_results(options.data, name, options.queries)
         queries = len(results.lists)

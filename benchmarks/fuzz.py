@@ -490,7 +490,7 @@ def audited(folder: Path) -> None:
         f"d{row}": text for row, text in enumerate(["he is a nurse", "she works", "the man", "a ward", "her boss"])
     }
     queries = {f"q{row}": f"nurse {row}" for row in range(6)}
-    light = askew.AuditSettings(methods=("reduce",), worst=2, resolver="light", out=folder / "out")
+    light = askew.AuditSettings(methods=("reduce",), worst=2, out=folder / "out")
     askew.audit(
         lambda query, k: [(doc, -row, text) for row, (doc, text) in enumerate(texts.items())],
         queries,

@@ -1,7 +1,6 @@
 """How many mentions a second are resolved, alone and while a collection is counted, and what that costs.
 
-The peer of the counter by class is the plain counter of the same texts; that of the light resolver is the neural one,
-where its extra is installed, on as many mentions as ``--neural`` says.
+The peer of the counter by class is the plain counter of the same texts.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from text import passages
 
 import askew
 from askew.core import machine
+from askew.core.groups import NEURAL
 from askew.core.lexicon import load_lexicon
 from askew.data.documents import read_documents
 from askew.measures.mentions import Marker, MentionCounter
-from askew.measures.resolver import ResolvedCounter, default_resolver
+from askew.measures.resolver import ResolvedCounter
 
 TOKENS = "unclipped"
 
@@ -39,9 +38,8 @@ def seconds(function: Callable[[], object], times: int = 3) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=Path, help="a file of documents; without it, made passages")
-    parser.add_argument("--count", type=int, default=200_000, help="how many passages to make without --docs")
+    parser.add_argument("--count", type=int, default=1_000, help="how many passages to make without --docs")
     parser.add_argument("--lexicon", default="rekabsaz2020")
-    parser.add_argument("--neural", type=int, default=500, help="mentions for the neural resolver; 0 leaves it out")
     given = parser.parse_args()
     read = (batch["text"].to_pylist() for batch in read_documents(given.docs)) if given.docs else ()
     texts = [text for batch in read for text in batch] or passages(None, given.count)
@@ -55,29 +53,16 @@ def main() -> None:
         f"{len(mentions):,} mentions of {given.lexicon}; {machine.threads()} thread(s); {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
-    alone(mentions, given.neural)
+    askew.resolve_mentions(mentions[:10])
+    alone = seconds(lambda: askew.resolve_mentions(mentions), 1) / len(mentions)
+    print(f"resolve_mentions: {1 / alone:,.0f} mentions a second")
     counted(array, lexicon, len(mentions))
-
-
-def alone(mentions: list[tuple[str, int]], neural: int) -> None:
-    """``askew.resolve_mentions``: places are given."""
-    askew.resolve_mentions(mentions[:10], "light")
-    light = seconds(lambda: askew.resolve_mentions(mentions, "light")) / len(mentions)
-    print(f"resolve_mentions, light: {1 / light:,.0f} mentions a second")
-    if not neural or default_resolver() != "neural":
-        print("resolve_mentions, neural: not measured")
-        return
-    chosen = np.random.default_rng(0).permutation(len(mentions))[:neural]
-    some = [mentions[row] for row in chosen]
-    askew.resolve_mentions(some[:10], "neural")
-    slow = seconds(lambda: askew.resolve_mentions(some, "neural"), 1) / len(some)
-    print(f"resolve_mentions, neural: {1 / slow:,.0f} mentions a second; light is {slow / light:,.0f}x as fast")
 
 
 def counted(array: pa.Array, lexicon: askew.Lexicon, mentions: int) -> None:
     """Counting a collection: words are found, counted and resolved."""
     plain = MentionCounter(lexicon, TOKENS, engine="compiled")
-    by_class = ResolvedCounter(lexicon, TOKENS, "all", "light", engine="compiled")
+    by_class = ResolvedCounter(lexicon, TOKENS, "all", NEURAL, engine="compiled")
     for counter in (plain, by_class):
         counter.count(array[:100])
     # A slice is another object: the counter by class remembers its last batch.

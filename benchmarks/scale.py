@@ -1,7 +1,7 @@
 """Memory and time of ``askew run``, ``report`` and ``publish`` as the candidates grow.
 
 Makes a collection of synthetic passages and queries, and a recipe whose reformulator makes ``--per-query`` candidates
-of each query from a seed; all other stages are those of the recipe ``refairmulate``, with the resolver ``light``. Each
+of each query from a seed; all other stages are those of the recipe ``refairmulate``. Each
 command is run as a process of its own. Memory is the peak of each process (``VmHWM``, resident pages with those of
 mapped files): of the command itself, and the largest of its workers.
 
@@ -44,16 +44,16 @@ k = {k}
 
 [evaluate]
 measures = [
-    "RR@10", "AP@10", "ARaB(tf,who=generic,resolver=light)@10", "ARaB(tc,who=generic,resolver=light)@10",
-    "ARaB(bool,who=generic,resolver=light)@10",
+    "RR@10", "AP@10", "ARaB(tf)@10", "ARaB(tc)@10",
+    "ARaB(bool)@10",
     "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10", "NFaiRR@10",
 ]
 
 [select]
 selector = "refairmulate"
 effectiveness = "RR@10"
-bias = "ARaB(tf,who=generic,resolver=light)@10 ARaB(tc,who=generic,resolver=light)@10 \
-ARaB(bool,who=generic,resolver=light)@10"
+bias = "ARaB(tf)@10 ARaB(tc)@10 \
+ARaB(bool)@10"
 """
 
 

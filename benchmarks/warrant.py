@@ -1,7 +1,6 @@
 """What do measures of lean count? Clipped words, labels, parts of public runs, and what each measure tells apart.
 
-    python benchmarks/warrant.py --data DATA                     everything, with the light resolver
-    python benchmarks/warrant.py --data DATA --resolver neural   only accuracy and the parts of the twelve DL runs
+    python benchmarks/warrant.py --data DATA                     everything
     python benchmarks/warrant.py --data DATA --quick             fewer queries and draws
 
 ``DATA`` has mentions, msmarco_dl1920, cpjku_dl19_runs, boolq, squad_part and gender_queries. Prints Markdown.
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ from askew.core.groups import WHO, resolver_id
 from askew.core.lexicon import load_lexicon
 from askew.core.text import is_clipped
 from askew.measures.mentions import Marker
-from askew.measures.relevance import WHY, confusion, merge_classes, open_estimator, why_parts
+from askew.measures.relevance import WHY, confusion, open_estimator
 from askew.measures.resolver import class_probabilities, open_resolver
 from askew.measures.statistics.intervals import RESAMPLES, corrected
 
@@ -103,7 +101,7 @@ def estimates_and_labels(study: Study) -> None:
 
     ``--keep`` writes those of mentions that are off topic to a file of the estimators (relevance.json).
     """
-    print(f"\n## Estimates of {study.resolver} against labels")
+    print("\n## Estimates against labels")
     lines, kept = [], dict[str, dict[str, float]]()
     for name, judged in (("boolq", False), ("squad_part", False), (DL, False), (DL, True)):
         texts = read_texts(study.data, name)
@@ -126,7 +124,7 @@ def estimates_and_labels(study: Study) -> None:
             }
     if study.keep is not None:
         facts = json.loads(study.keep.read_text(encoding="utf-8"))
-        facts[study.resolver]["offtopic"] = kept
+        facts["offtopic"] = kept
         study.keep.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     table(["mentions", "class", "n", "labels [95% interval]", "most likely class", "corrected", "as decomposed"], lines)
 
@@ -134,36 +132,30 @@ def estimates_and_labels(study: Study) -> None:
 def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged: bool) -> list[list[str]]:
     starts = np.array([r["at"] for r in rows])
     ends = starts + np.array([len(r["word"]) for r in rows])
-    who = class_probabilities(open_resolver(study.resolver), texts, np.arange(len(rows)), starts, ends)
-    estimator, queries = open_estimator(study.resolver), [r["query"] for r in rows]
+    who = class_probabilities(open_resolver(), texts, np.arange(len(rows)), starts, ends)
+    estimator, queries = open_estimator(), [r["query"] for r in rows]
     relevance = np.ones(len(rows)) if judged else estimator.relevance(queries, texts)
     why = estimator.why(queries, texts, starts.tolist(), who, relevance)
     lines = []
     for kind, classes, found in (
-        ("why", why_parts(study.resolver), merge_classes(study.resolver, why)),
+        ("why", WHY, why),
         ("who", WHO, who),
     ):
         counts = np.bincount(found.argmax(axis=1), minlength=len(classes)).astype(np.float64)[None]
         # As in a decomposition: a document that is judged relevant is not off topic.
         kept = [place for place, one in enumerate(classes) if not (judged and one == "offtopic")]
         right = np.zeros_like(counts)
-        errors = confusion(study.resolver, kind)[None]
+        errors = confusion(kind)[None]
         right[:, kept] = corrected(counts[:, kept], errors[:, kept][:, :, kept])
         used = found.mean(axis=0) if kind == "why" else right[0] / right.sum()
         for place in kept:
-            labels = [_named(r[kind], classes) == classes[place] for r in rows]
+            labels = [MERGED.get(r[kind], r[kind]) == classes[place] for r in rows]
             share = clustered_share(np.array(labels, float), queries, study.draws)
             lines.append([
                 f"{kind}: {classes[place]}", str(len(rows)), share, f"{counts[0, place] / counts.sum():.0%}",
                 f"{right[0, place] / right.sum():.0%}", f"{used[place]:.0%}", f"{used[place]}",
             ])  # fmt: skip
     return lines
-
-
-def _named(label: str, classes: Sequence[str]) -> str:
-    """A label as one of the classes that the resolver distinguishes."""
-    label = MERGED.get(label, label)
-    return label if label in classes else "ontopic"
 
 
 def most_frequent(study: Study) -> None:
@@ -192,12 +184,11 @@ def judged_not_relevant(study: Study) -> None:
 
 def decompositions(study: Study) -> None:
     """The parts of ARaB(tf)@10 of public runs, by the product's own path."""
-    sets = [dl_runs(study, "dl19"), dl_runs(study, "dl20")]
-    if study.resolver == "light":
-        sets += [cpjku_runs(study), own_bm25(study, "boolq"), own_bm25(study, "squad_part")]
+    sets = [dl_runs(study, "dl19"), dl_runs(study, "dl20"), cpjku_runs(study)]
+    sets += [own_bm25(study, "boolq"), own_bm25(study, "squad_part")]
     parts: dict[str, list[list[str]]] = {"why": [], "who": []}
     for runs in sets:
-        report = runs.measure(["ARaB(tf)@10"], decompose=True, resolver=study.resolver)
+        report = runs.measure(["ARaB(tf)@10"], decompose=True)
         for run, found in zip(report.runs, report.parts, strict=True):
             begin = [runs.title, run.name, str(found.mentions), f"{found.judged:.0%}", f"{found.value:+.4f}"]
             for kind, lines in parts.items():
@@ -207,8 +198,8 @@ def decompositions(study: Study) -> None:
                     f"{interval(one.share, one.low, one.high)};{before[one.name]} {one.net:+.3f}" for one in chosen
                 ]
                 lines.append([*begin, *cells])
-    for kind, classes in (("why", why_parts(study.resolver)), ("who", WHO)):
-        print(f"\n## Parts of ARaB(tf)@10 by {kind}, estimates of {study.resolver}")
+    for kind, classes in (("why", WHY), ("who", WHO)):
+        print(f"\n## Parts of ARaB(tf)@10 by {kind}")
         print(
             "\nshare [95% interval]; net"
             if kind == "why"
@@ -221,27 +212,24 @@ def decompositions(study: Study) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--resolver", choices=("light", "neural"), default="light")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--keep", type=Path, help="relevance.json: only the errors of estimated shares are measured")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         sizes = (100, 200) if given.quick else (1000, RESAMPLES)
-        study = Study(given.data, Path(work), given.resolver, *sizes, given.keep)
-        print(f"Estimates: {resolver_id(given.resolver)}\n")
+        study = Study(given.data, Path(work), *sizes, given.keep)
+        print(f"Estimates: {resolver_id()}\n")
         if given.keep is not None:
             estimates_and_labels(study)
             return
-        if given.resolver == "light":
-            clipped_words(study)
-            labeled_shares(study)
-            judged_not_relevant(study)
-            most_frequent(study)
+        clipped_words(study)
+        labeled_shares(study)
+        judged_not_relevant(study)
+        most_frequent(study)
         estimates_and_labels(study)
         decompositions(study)
-        if given.resolver == "light":
-            conclusion_tests(study)
-            decisive(study)
+        conclusion_tests(study)
+        decisive(study)
 
 
 if __name__ == "__main__":

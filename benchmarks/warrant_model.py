@@ -6,7 +6,7 @@
 
 Fitted on the labels with ``why`` (README.md in ``benchmarks/mentions``) outside MS MARCO and outside the test split;
 five-fold cross-validation over queries gives the confusion of why that shares are corrected by, and FOLDER (see
-``mention_light.py``) that of who; training rows have the classes of the fold in which their document was left out.
+``mention_model.py``) that of who; training rows have the classes of the fold in which their document was left out.
 Rarity of words is from the documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document:
 its relevance is known. Without ``--folds`` what is shipped is measured on the test split, and ``--keep`` writes the
 figures (those that are shipped: ``src/askew/shipped/adapters/minilm-why/measured.json``) with the errors of the
@@ -39,7 +39,6 @@ from askew.measures.resolver import class_probabilities, open_resolver
 ENCYCLOPEDIA = ("boolq", "squad_part", "fairytaleqa")
 LEAST = 3
 FOLDS = 5
-NAMES = ("light", "neural")
 
 
 def write_frequencies(data: Path, out: Path) -> None:
@@ -59,29 +58,26 @@ def write_frequencies(data: Path, out: Path) -> None:
     print(f"{documents:,} documents, {len(kept):,} stems")
 
 
-OUT_OF_FOLD = {"light": "out_of_fold_light.npy", "neural": "out_of_fold.npy"}
-
-
-def out_of_fold(name: str, labels: list[Label], folder: Path) -> tuple[dict[tuple[str, str, int], Any], Any]:
-    """What a resolver that was trained without a document says of its mentions; and how often classes are mistaken."""
+def out_of_fold(labels: list[Label], folder: Path) -> tuple[dict[tuple[str, str, int], Any], Any]:
+    """What a resolver trained without a document says of its mentions, and how often classes are mistaken."""
     found, counts = {}, np.zeros((len(WHO), len(WHO)), int)
     for fold in range(FOLDS):
         rows = [one for one in training_rows(labels) if fold_of(one) == fold]
-        for one, p in zip(rows, np.load(folder / str(fold) / OUT_OF_FOLD[name]), strict=True):
+        for one, p in zip(rows, np.load(folder / str(fold) / "out_of_fold.npy"), strict=True):
             found[one.collection, one.doc, one.at] = p
             counts[WHO.index(one.who), p.argmax()] += 1
-    print(f"\n{name}, who, out of fold: {np.trace(counts) / counts.sum():.3f} of {counts.sum():,} right")
+    print(f"\nwho, out of fold: {np.trace(counts) / counts.sum():.3f} of {counts.sum():,} right")
     print(f"\n| read as | {' | '.join(WHO)} |\n|---|" + "---|" * len(WHO))
     for place, who in enumerate(WHO):
         print(f"| label {who} | {' | '.join(map(str, counts[place].tolist()))} |")
     return found, counts
 
 
-def who_of(name: str, rows: list[Row], known: dict[tuple[str, str, int], Any]) -> Any:
+def who_of(rows: list[Row], known: dict[tuple[str, str, int], Any]) -> Any:
     texts = [one.text for one in rows]
     starts = np.array([one.at for one in rows])
     ends = starts + np.array([len(one.word) for one in rows])
-    found = class_probabilities(open_resolver(name), texts, np.arange(len(rows)), starts, ends)
+    found = class_probabilities(open_resolver(), texts, np.arange(len(rows)), starts, ends)
     for place, one in enumerate(rows):
         found[place] = known.get((one.collection, one.doc, one.at), found[place])
     return found
@@ -116,19 +112,18 @@ def is_fitted(row: Row) -> bool:
 
 @dataclass
 class Task:
-    """The features of one resolver."""
+    """The features of all rows."""
 
-    name: str
     rows: list[Row]
     known: dict[tuple[str, str, int], Any]
     folds: Path | None
 
     def __post_init__(self) -> None:
-        self.estimator = Estimator(self.name)
+        self.estimator = Estimator()
         self.queries, self.texts = [one.query for one in self.rows], [one.text for one in self.rows]
         self.starts = [one.at for one in self.rows]
-        self.who = who_of(self.name, self.rows, self.known)
-        self.read = None if self.name == "light" else self._read()
+        self.who = who_of(self.rows, self.known)
+        self.read = self._read()
         self.x = self.estimator.relevance_features(self.queries, self.texts)
         self.why = np.array([WHY.index(MERGED.get(one.why, one.why)) for one in self.rows])
         self.judged = np.array([one.judged for one in self.rows])
@@ -167,7 +162,7 @@ class Task:
         p = r.apply(models["relevance"], self.x)[:, 1]
         if judged:
             p = np.where(self.judged, 1.0, p)
-        with mock.patch.object(r, "trained", lambda: {self.name: models}):
+        with mock.patch.object(r, "trained", lambda: models):
             return p, self.estimator.why(self.queries, self.texts, self.starts, self.who, p, self.read)
 
     def crossed(self) -> tuple[Any, Any]:
@@ -225,7 +220,7 @@ def on_test(task: Task, models: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for judged, title in titles.items():
         found[title] = measured(task, task.predict(models, judged)[1], test)
-        report(found[title], f"{task.name}, test split, {title}")
+        report(found[title], f"test split, {title}")
     return found
 
 
@@ -255,10 +250,9 @@ def overlap(rows: list[Row]) -> dict[str, int]:
 def measure_shipped(rows: list[Row], keep: Path | None) -> None:
     """What is shipped, on the test split; the cross-validation as it was counted when it was fitted."""
     test = [one for one in rows if one.split == "test"]
-    told: dict[str, dict[str, Any]] = {}
-    for name in NAMES:
-        found = on_test(Task(name, test, {}, None), r.trained()[name])
-        told[name] = {"test": found, "cross-validated": crossed_accuracy(r.trained()[name]["confusion"]["why"])}
+    found = on_test(Task(test, {}, None), r.trained())
+    crossed = crossed_accuracy(r.trained()["confusion"]["why"])
+    told: dict[str, Any] = {"neural": {"test": found, "cross-validated": crossed}}
     told["regressions"] = overlap(rows)
     if keep:
         keep.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
@@ -281,22 +275,19 @@ def main() -> None:
         return
     if given.out:
         write_frequencies(given.data, given.out)
-    made = {}
-    for name in NAMES:
-        known, mistaken = out_of_fold(name, labels, given.folds)
-        task = Task(name, rows, known, given.folds)
-        _, crossed = task.crossed()
-        counted = task.train
-        report(measured(task, crossed, counted), f"{name}, cross-validated on the training rows, no judgements")
-        models = task.models(task.train) if given.out else r.trained()[name]
-        on_test(task, models)
+    known, mistaken = out_of_fold(labels, given.folds)
+    task = Task(rows, known, given.folds)
+    _, crossed = task.crossed()
+    counted = task.train
+    report(measured(task, crossed, counted), "cross-validated on the training rows, no judgements")
+    models = task.models(task.train) if given.out else r.trained()
+    on_test(task, models)
+    if given.out:
         errors = {
             "who": mistaken.tolist(),
             "why": table(task.why[counted], crossed[counted].argmax(axis=1), WHY).tolist(),
         }
-        made[name] = {**models, "confusion": errors}
-    if given.out:
-        text = json.dumps(made, indent=1)
+        text = json.dumps({**models, "confusion": errors}, indent=1)
         (given.out / "relevance.json").write_text(text + "\n", encoding="utf-8")
 
 

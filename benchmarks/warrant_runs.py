@@ -28,7 +28,6 @@ class Study:
 
     data: Path
     work: Path
-    resolver: str
     queries: int
     draws: int
     keep: Path | None = None

@@ -43,6 +43,12 @@ def bert_tokenizer():
 
 
 @pytest.fixture
+def all_mentions(monkeypatch):
+    """No resolver is installed, so that all mentions count, and no model is loaded."""
+    monkeypatch.setattr("askew.measures.resolver.find_spec", lambda name: None)
+
+
+@pytest.fixture
 def snapshot(request):
     """Compares a text with the file that holds its wording; ``UPDATE_SNAPSHOTS=1 pytest TEST`` writes the file."""
 

@@ -564,5 +564,5 @@ def test_parts_have_no_form_as_columns(askew):
 @pytest.mark.parametrize("part", ["ontopic", "warranted"])
 def test_the_note_on_parts_names_a_row_that_the_table_of_the_resolver_has(part):
     parts = [LeanPart("why", name, 0.5, 0.4, 0.6, 0.5, {"male": 0.1}, 0.1, 0.0, 0.2) for name in ("offtopic", part)]
-    made = parts_table(Decomposition("a.run", "ARaB(tf)@10", "s", "light", 2, 3, 0.0, 0.1, parts), 1)
+    made = parts_table(Decomposition("a.run", "ARaB(tf)@10", "s", "neural", 2, 3, 0.0, 0.1, parts), 1)
     assert f'"{str(made.rows[1][0]).removeprefix("why: ")}"' in made.notes[0]

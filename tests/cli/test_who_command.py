@@ -15,14 +15,14 @@ def documents(files):
     files.docs("docs.tsv", DOCS)
 
 
-def measure(who, name="ARaB(tf,who={},resolver=light)@10"):
+def measure(who, name="ARaB(tf,who={})@10"):
     return f"measure old.run --docs docs.tsv --measures '{name.format(who)}' --json --per-query"
 
 
 def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_come_from(askew):
     before = askew(measure("generic"))
     assert (before.code, before.err) == (0, "")
-    assert askew("annotate docs.tsv --measures 'ARaB(tf,who=generic,resolver=light)@10'").code == 0
+    assert askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10'").code == 0
     after = askew(measure("generic"))
     assert (after.code, after.out, len(after.err.splitlines())) == (0, before.out, 1)
     assert after.noted("4 documents", " .askew")
@@ -31,10 +31,8 @@ def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_c
 def test_one_annotation_serves_every_class_and_their_sums(askew):
     asked = ["generic", "real", "real+fictional", "name"]
     before = [askew(measure(who)).out for who in asked]
-    (one,) = askew("annotate docs.tsv --measures 'ARaB(tf,who=generic,resolver=light)@10' --json").json["counts"]
-    (again,) = askew(
-        "annotate docs.tsv --measures 'ARaB(tf,who=real,resolver=light)@10 RaB(tc,who=name,resolver=light)@5' --json"
-    ).json["counts"]
+    (one,) = askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10' --json").json["counts"]
+    (again,) = askew("annotate docs.tsv --measures 'ARaB(tf,who=real)@10 RaB(tc,who=name)@5' --json").json["counts"]
     assert (one["ran"], again["ran"], again["key"]) == (True, False, one["key"])
     after = [askew(measure(who)) for who in asked]
     assert [found.out for found in after] == before
@@ -52,7 +50,7 @@ def test_counts_without_classes_do_not_serve_a_measure_of_a_class(askew):
 def test_clipped_words_are_noted_where_they_would_count_and_not_for_a_class_that_never_has_them(askew, files):
     files.docs("docs.tsv", {**DOCS, "d3": "Many channels.he remains."})
     notes = [askew(measure("generic")).notes, askew(measure("any")).notes]
-    askew("annotate docs.tsv --measures 'ARaB(tf,who=generic,resolver=light)@10 ARaB(tf)@10'")
+    askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10 ARaB(tf)@10'")
     stored = [[text for text in askew(measure(who)).notes if ".askew" not in text] for who in ("generic", "any")]
     assert stored == notes
     assert notes[0] == [] and "were not counted" in notes[1][0]
@@ -71,7 +69,7 @@ def test_the_output_names_the_class_and_the_resolver(askew):
     ("measures", "words"),
     [
         ("ARaB(who=genric)@10", ("unknown class of mentions 'genric'", "did you mean 'generic'")),
-        ("ARaB(who=real,resolver=big)@10", ("unknown resolver 'big'", "light, neural")),
+        ("ARaB(who=real,resolver=big)@10", ("unknown resolver 'big'", "neural")),
         ("ARaB(who=real,tokens=seyedsalehi)@10", ("'seyedsalehi'", "set --tokens to 'unclipped', 'word' or 'blank'")),
     ],
 )

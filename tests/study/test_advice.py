@@ -11,7 +11,7 @@ def parts(off, low, high):
     def one(name, share, low, high):
         return LeanPart("why", name, share, low, high, share, {"male": 0.1, "female": 0.1}, 0.0, 0.0, 0.0)
 
-    made = [one("offtopic", off, low, high), one("ontopic", 1 - off, 1 - high, 1 - low)]
+    made = [one("offtopic", off, low, high), one("warranted", 1 - off, 1 - high, 1 - low)]
     return Decomposition("run", "ARaB(tf)@10", "ARaB", "light@0", 10, 100, 0.0, 0.1, made)
 
 

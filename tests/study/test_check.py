@@ -54,7 +54,7 @@ def test_words_are_listed_with_who_they_point_to_and_examples_of_those_that_name
     assert all(sum(one.who.values()) == one.mentions for one in found.words)
     assert found.to_polars().select("word", "doubtful", *WHO).row(0) == ("boy", 1, 0, 0, 0, 1, 0)
     assert found.to_dict()["words"][0]["who"] == {"name": 1}
-    assert found.to_dict()["resolver"] == found.resolver == resolver_id("light")
+    assert found.to_dict()["resolver"] == found.resolver == resolver_id()
 
 
 def test_a_clipped_word_that_is_counted_names_nobody():

@@ -43,10 +43,11 @@ class SureEstimator:
         return np.where(relevance[:, None] == 1, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def sure(monkeypatch):
-    monkeypatch.setattr(scoring_relevance, "open_estimator", lambda name: SureEstimator())
-    monkeypatch.setattr("askew.measures.decompose.open_estimator", lambda name: SureEstimator())
+    monkeypatch.setattr("askew.measures.decompose.open_resolver", AllGeneric)
+    monkeypatch.setattr(scoring_relevance, "open_estimator", SureEstimator)
+    monkeypatch.setattr("askew.measures.decompose.open_estimator", SureEstimator)
 
 
 @pytest.fixture
@@ -73,16 +74,16 @@ def test_parts_add_up_to_the_measure(queries):
         assert sum(one.share for one in named(found, kind).values()) == pytest.approx(1)
 
 
-def test_a_document_that_is_judged_relevant_is_on_topic(queries, sure):
+def test_a_document_that_is_judged_relevant_is_on_topic(queries):
     why = named(parts_of(qrels=QRELS, queries=queries), "why")
     # Rank 2 is in the second running mean only: weight 1/2 * 1/2. It is not judged relevant.
     assert why["offtopic"].net == pytest.approx((1 - 2) / 4)
     assert why["offtopic"].amounts == pytest.approx({"male": 1 / 4, "female": 2 / 4})
-    assert why["ontopic"].net == pytest.approx(2 * (1 + 1 / 2) / 2)
-    assert set(why) == {"offtopic", "ontopic"}
+    assert why["warranted"].net == pytest.approx(2 * (1 + 1 / 2) / 2)
+    assert set(why) == {"offtopic", "asked", "warranted"}
 
 
-def test_the_logarithm_of_a_document_is_shared_among_its_mentions(queries, sure):
+def test_the_logarithm_of_a_document_is_shared_among_its_mentions(queries):
     why = named(parts_of("ARaB(tf)@2", qrels=QRELS, queries=queries), "why")
     assert why["offtopic"].amounts == pytest.approx({"male": log(2) / 4, "female": log(3) / 4})
 
@@ -92,13 +93,15 @@ def test_a_mention_counts_for_each_part_with_its_probability(queries, monkeypatc
         def why(self, queries, texts, starts, who, relevance):
             return np.tile([0.6, 0.1, 0.3], (len(starts), 1))
 
-    monkeypatch.setattr(scoring_relevance, "open_estimator", lambda name: Unsure())
-    monkeypatch.setattr("askew.measures.decompose.open_estimator", lambda name: Unsure())
+    monkeypatch.setattr(scoring_relevance, "open_estimator", Unsure)
+    monkeypatch.setattr("askew.measures.decompose.open_estimator", Unsure)
     why = named(parts_of(queries=queries), "why")
-    assert {name: one.share for name, one in why.items()} == pytest.approx({"offtopic": 0.6, "ontopic": 0.4})
+    assert {name: one.share for name, one in why.items()} == pytest.approx(
+        {"offtopic": 0.6, "asked": 0.1, "warranted": 0.3}
+    )
 
 
-def test_rab_weighs_all_ranks_alike(queries, sure):
+def test_rab_weighs_all_ranks_alike(queries):
     why = named(parts_of("RaB(tc)@2", qrels=QRELS, queries=queries), "why")
     assert why["offtopic"].net == pytest.approx(-1 / 2)
 
@@ -111,9 +114,9 @@ def test_the_class_of_a_mention_is_that_of_the_resolver(queries, monkeypatch):
             words = [texts[text][start:end] for text, start, end in zip(text_of, starts, ends, strict=True)]
             return np.array([np.eye(5)[WHO.index("real" if one == "brother" else "generic")] for one in words])
 
-    monkeypatch.setattr("askew.measures.decompose.open_resolver", lambda name: Stub())
-    sure = {"who": np.eye(5) * 1e9, "why": np.eye(2) * 1e9}
-    monkeypatch.setattr("askew.measures.decompose.confusion", lambda name, kind: sure[kind])
+    monkeypatch.setattr("askew.measures.decompose.open_resolver", Stub)
+    sure = {"who": np.eye(5) * 1e9, "why": np.eye(3) * 1e9}
+    monkeypatch.setattr("askew.measures.decompose.confusion", sure.__getitem__)
     who = named(parts_of(qrels=QRELS, queries=queries), "who")
     assert who["real"].amounts == pytest.approx({"male": 1 / 4, "female": 0}, abs=1e-6)
     assert who["generic"].amounts == pytest.approx({"male": 1.5, "female": 2 / 4}, abs=1e-6)
@@ -151,33 +154,27 @@ def test_only_sums_over_mentions_have_parts(measure, queries):
 def test_of_measures_that_nobody_named_one_is_decomposed(queries):
     report = askew.measure({"r": RUN}, DOCS, decompose=True, qrels=QRELS, queries=queries)
     assert [one.measure for one in report.parts] == ["ARaB(tf)@10"]
-    assert report.to_dict()["parts"][0]["resolver"].startswith("light@")
+    assert report.to_dict()["parts"][0]["resolver"].startswith("neural@")
 
 
-@pytest.fixture
-def neural(monkeypatch, sure):
-    monkeypatch.setattr("askew.measures.decompose.open_resolver", lambda name: AllGeneric())
-    return {"resolver": "neural"}
-
-
-def test_the_neural_resolver_tells_what_is_asked_for_from_what_is_on_topic(queries, neural):
-    why = named(parts_of(qrels=QRELS, queries=queries, **neural), "why")
+def test_what_is_asked_for_is_told_from_what_is_on_topic(queries):
+    why = named(parts_of(qrels=QRELS, queries=queries), "why")
     assert {name: one.found for name, one in why.items()} == pytest.approx(
         {"offtopic": 0.75 / 2.25, "asked": 0, "warranted": 1.5 / 2.25}
     )
 
 
-def test_a_query_that_names_a_group_asks_about_it(tmp_path, neural):
+def test_a_query_that_names_a_group_asks_about_it(tmp_path):
     path = tmp_path / "queries.tsv"
     path.write_text("q\twomen and men who land planes\n", encoding="utf-8")
-    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path, **neural), "why")
+    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path), "why")
     assert why["asked"].found == pytest.approx(1)
 
 
-def test_a_query_that_names_one_group_does_not_ask_about_the_other(tmp_path, neural):
+def test_a_query_that_names_one_group_does_not_ask_about_the_other(tmp_path):
     path = tmp_path / "queries.tsv"
     path.write_text("q\twomen who land planes\n", encoding="utf-8")
-    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path, **neural), "why")
+    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path), "why")
     assert why["asked"].amounts == pytest.approx({"male": 0, "female": 2 / 4})
     assert why["warranted"].amounts == pytest.approx({"male": 1.75, "female": 0})
 
@@ -221,7 +218,7 @@ def test_on_relevant_estimates_where_nothing_is_judged(queries, monkeypatch):
             assert set(queries) == {"how do pilots land"}
             return np.array([0.9 if "she" in text.split() else 0.1 for text in texts])
 
-    monkeypatch.setattr(scoring_relevance, "open_estimator", lambda name: Stub())
+    monkeypatch.setattr(scoring_relevance, "open_estimator", Stub)
     text = "RaB(tc,on=relevant)@3"
     # Estimated: only the second document is relevant. Judged: the first is as well.
     assert askew.measure({"r": RUN}, DOCS, text, queries=queries)[text].mean == pytest.approx(-1 / 3)
@@ -233,7 +230,7 @@ def test_a_signature_names_the_resolver_where_relevance_is_estimated_and_only_th
     from askew.measures.catalogue import Catalogue
 
     estimated, judged, plain = Catalogue().complete(["ARaB(on=relevant)@10", "ARaB(on=judged)@10", "ARaB@10"])
-    assert "resolver='light@" in estimated.signature and "on='relevant'" in estimated.signature
+    assert "resolver='neural@" in estimated.signature and "on='relevant'" in estimated.signature
     assert "resolver" not in judged.signature and "on='judged'" in judged.signature
     assert ",on=" not in plain.signature and "rel=" not in plain.signature
 

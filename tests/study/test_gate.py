@@ -25,7 +25,7 @@ def find(query, k):
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("audit") / "out"
     askew.audit(find, QUERIES, measures="ARaB(tf)@10 FaiRR@10",
-                settings=askew.AuditSettings(methods=("reduce",), worst=1, out=out, resolver="light"))  # fmt: skip
+                settings=askew.AuditSettings(methods=("reduce",), worst=1, out=out))  # fmt: skip
     return out
 
 
@@ -80,7 +80,7 @@ def test_queries_that_are_all_worse_by_the_same_amount_fail(changed):
         for values in facts["per_query"].values():
             values["ARaB(tf)@10"] /= 2
 
-    light = askew.AuditSettings(methods=("reduce",), worst=1, resolver="light")
+    light = askew.AuditSettings(methods=("reduce",), worst=1)
     done = askew.audit(find, QUERIES, measures="ARaB(tf)@10 FaiRR@10", baseline=changed(edit),
                        fail_if=["ARaB(tf)@10 worse", "FaiRR@10 worse", "FaiRR@10 < 0.2"], settings=light)  # fmt: skip
     assert len(done.failures) == 1 and "ARaB(tf)@10" in done.failures[0]

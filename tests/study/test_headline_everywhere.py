@@ -48,10 +48,8 @@ def audited(ranker, queries):
     return askew.audit(ranker, queries, docs="demo", measures="ARaB(tf)@10", settings=settings).headline
 
 
-def test_measure_audit_and_report_have_the_same_headline(ranker, queries, tmp_path, monkeypatch):
-    # The light resolver, so that no model reads the collection.
-    for module in ("measures.headline", "study.audit.audit", "study.audit.findings"):
-        monkeypatch.setattr(f"askew.{module}.default_resolver", lambda: "light")
+@pytest.mark.usefixtures("all_mentions")
+def test_measure_audit_and_report_have_the_same_headline(ranker, queries, tmp_path):
     (measured,) = headline(ranker.search(queries, k=20), "demo", queries=queries)
     assert measured.deciding.lists > 2
     recipe = tmp_path / "recipe.toml"

@@ -83,8 +83,6 @@ CALIBRATION_SEED = 7
 HOST = "127.0.0.1"
 PORT = 8642
 RATE = 20.0
-# The resolver, which decides who a mention refers to. ``neural`` is more accurate, but takes minutes, not seconds.
-RESOLVER = "light"
 # The measure that is decomposed by default, and how often queries and documents are resampled for intervals.
 DECOMPOSED = "ARaB(tf)@10"
 DECOMPOSE_DRAWS = 500

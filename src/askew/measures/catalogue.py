@@ -11,16 +11,14 @@ from functools import cache
 from typing import Any, cast
 
 from askew.core import plugins as registry
-from askew.core.defaults import RESOLVER
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name, check_names
 from askew.core.files import DATA
-from askew.core.groups import ANY, WHO, Groups, classes_of, resolver_id
+from askew.core.groups import ANY, NEURAL, WHO, Groups, classes_of, resolver_id
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
 from askew.core.protocols import MeasureFamily
 from askew.measures.common import NONE, pick_groups
 from askew.measures.effectiveness import COLUMNAR, effectiveness_names, find_effectiveness
-from askew.measures.resolver import default_resolver
 
 # Measures as Python objects: ``nDCG @ 10``, ``ARaB("tf", sign="abs") @ 10``, ``RR(rel=2) @ 10``.
 
@@ -208,9 +206,8 @@ class Catalogue:
             if filled["who"] == ANY and filled.get("on") != "relevant":
                 del filled["resolver"]
             else:
-                # Whether documents are on topic is estimated by the light model, unless a measure names another.
-                best = default_resolver() if filled["who"] != ANY else RESOLVER
-                filled["resolver"] = resolver_id(best if filled["resolver"] == "auto" else str(filled["resolver"]))
+                named = str(filled["resolver"])
+                filled["resolver"] = resolver_id(NEURAL if named == "auto" else named)
         name = measure.name if registry.IN_FILE.fullmatch(measure.name) else family.name
         complete = Measure(name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return MeasureRequest(text, complete, family)

@@ -79,8 +79,8 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         ),
         "resolver": Parameter(
             "auto",
-            "the model that estimates the class of a mention (see the parameter 'who'): 'light', 'neural', or 'auto', "
-            "which is 'neural' where it is installed",
+            "the model that estimates the class of a mention (see the parameter 'who'): 'neural', or 'auto', the best "
+            "one, which is 'neural'",
             quiet=True,
         ),
         "missing": Parameter(

@@ -4,7 +4,7 @@ The lean of a query is a sum over mentions. A mention adds the magnitude of its 
 number of mentions of that group in the document, times the weight of the rank. So the parts add up to the measure
 exactly. The part of a mention is an estimate. For *why*, a mention counts for each part with its calibrated
 probability; a correction for the confusion of the classes made shares worse on collections outside the training data
-(docs/warrant.md). For *who*, shares are corrected for the confusion of the classes; groups that the resolvers were not
+(docs/warrant.md). For *who*, shares are corrected for the confusion of the classes; groups that the resolver was not
 trained on have no such parts. Intervals are from a bootstrap that resamples queries, documents, and the labeled
 mentions behind the correction.
 """
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
-from askew.core.groups import ANY, LEARNED, WHO
+from askew.core.groups import ANY, LEARNED, WHO, resolver_id
 from askew.core.lexicon import Lexicon
 from askew.core.protocols import Inputs
 from askew.core.ranking import Flags, Floats, Ints, Rankings
@@ -28,7 +28,7 @@ from askew.measures.arab import magnitudes
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.common import pick_groups, with_texts
 from askew.measures.mentions import Marker
-from askew.measures.relevance import RelevanceSource, asks_about, confusion, merge_classes, open_estimator, why_parts
+from askew.measures.relevance import WHY, RelevanceSource, asks_about, confusion, open_estimator
 from askew.measures.resolver import class_probabilities, find_mentions, open_resolver
 from askew.measures.statistics.intervals import corrected, drawn_confusions
 from askew.report.table import NAME, Cell, Column, Estimate, Table, TableView, table
@@ -116,7 +116,7 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
 
 
 def decompose_run(
-    one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str,
+    one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon,
     queries: pa.Array | None = None, draws: int = defaults.DECOMPOSE_DRAWS,
 ) -> Decomposition:  # fmt: skip
     """The parts of a measure of one run. ``queries`` has the query id of each list (default: the ids of the lists).
@@ -130,22 +130,22 @@ def decompose_run(
     rankings = with_texts(one.measure, inputs, ranked, mentions.known, one.measure.cutoff)
     picked = [group for group in pick_groups(one.measure, mentions.groups) if group is not None]
     asked = rankings.query_ids if queries is None else queries
-    counted = _count(one, rankings, asked, mentions.counts[:, picked], picked, marker, relevance, resolver)
+    counted = _count(one, rankings, asked, mentions.counts[:, picked], picked, marker, relevance)
     names = [mentions.groups[group] for group in picked]
     # The second of two groups is subtracted.
     signed = np.where(counted.group == 1, -counted.amount, counted.amount) if len(names) == 2 else counted.amount
     value = signed.sum() / max(len(rankings), 1)
     judged = float(counted.judged.mean()) if len(counted.judged) else 0.0
     found = Decomposition(
-        inputs.run_name, one.text, one.signature, resolver, len(rankings), len(counted.query), judged, float(value)
+        inputs.run_name, one.text, one.signature, resolver_id(), len(rankings), len(counted.query), judged, float(value)
     )
     if len(counted.query):
-        rng, name = np.random.default_rng(0), resolver.partition("@")[0]
+        rng = np.random.default_rng(0)
         resampled = _Draws(counted, len(rankings), rng, draws)
-        found.parts += _of_kind("why", why_parts(name), counted, names, resampled, None)
+        found.parts += _of_kind("why", WHY, counted, names, resampled, None)
         # The confusion of the classes is known only for words of the groups that the resolver was trained on.
         if set(names) <= set(LEARNED):
-            counts = confusion(name, "who")
+            counts = confusion("who")
             confusions = np.concatenate([counts[None], drawn_confusions(counts, draws, rng)])
             found.parts += _of_kind("who", WHO, counted, names, resampled, confusions)
     return found
@@ -153,13 +153,13 @@ def decompose_run(
 
 def _count(
     one: MeasureRequest, rankings: Rankings, queries: pa.Array, counts: Any, picked: Sequence[int], marker: Marker,
-    relevance: RelevanceSource, resolver: str,
+    relevance: RelevanceSource,
 ) -> _CountedMentions:  # fmt: skip
     """Expand the ranked documents to their mentions."""
     naming = np.unique(rankings.docs[counts[rankings.docs].any(axis=1)])
     texts = [relevance.texts[int(doc)].as_py() or "" for doc in naming]
     found = find_mentions(marker, texts)
-    who = class_probabilities(open_resolver(resolver), texts, found.text_of, found.starts, found.ends)
+    who = class_probabilities(open_resolver(), texts, found.text_of, found.starts, found.ends)
     # Mentions are sorted by text: those of text i are begins[i] to begins[i + 1].
     begins = np.searchsorted(found.text_of, np.arange(len(naming) + 1))
     entries = np.flatnonzero(np.isin(rankings.docs, naming))
@@ -179,7 +179,7 @@ def _count(
     weights = weights[entry]
     known, why = _why(
         rankings, queries, entry, rows, found.starts[mention], found.masks[mention], who[mention],
-        [texts[text] for text in np.repeat(place, sizes)], marker, relevance, resolver,
+        [texts[text] for text in np.repeat(place, sizes)], marker, relevance,
     )  # fmt: skip
     parts = []
     for number, group in enumerate(picked):
@@ -195,18 +195,18 @@ def _count(
 
 def _why(
     rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, masks: Ints, who: Floats,
-    texts: Sequence[str], marker: Marker, relevance: RelevanceSource, resolver: str,
+    texts: Sequence[str], marker: Marker, relevance: RelevanceSource,
 ) -> tuple[Flags, Floats]:  # fmt: skip
     """Whether the document of each mention is judged, and the probabilities of the *why* parts."""
-    chance = relevance.on_topic(rankings, queries, resolver)
+    chance = relevance.on_topic(rankings, queries)
     known = relevance.grades(rankings, queries)[1][entry]
     names = queries.to_pylist()
     words = {row: relevance.query(names[row]) for row in np.unique(rows).tolist()}
     asked = [words[row] for row in rows.tolist()]
-    found = open_estimator(resolver).why(asked, texts, starts.tolist(), who, chance[entry])
+    found = open_estimator().why(asked, texts, starts.tolist(), who, chance[entry])
     named = {row: int(np.bitwise_or.reduce([mask for *_, mask in marker.spans(words[row])] or [0])) for row in words}
     why = asks_about(found, masks & np.array([named[row] for row in rows.tolist()], np.int64) != 0)
-    return known, merge_classes(resolver.partition("@")[0], why)
+    return known, why
 
 
 class _Draws:

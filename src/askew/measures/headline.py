@@ -1,9 +1,8 @@
 """The headline: what every page, audit, report, card and command says first about the lean of a run.
 
 Neutral queries only, because a query that asks about a group should find it. Words of each group in plain numbers, the
-lean beyond chance of mentions of people in general, then that of all mentions, and the queries beyond chance. Mentions
-are resolved only by a resolver that passed the test (``neural``); without it, all mentions decide, and the headline
-says so.
+lean beyond chance of mentions of people in general, then that of all mentions, and the queries beyond chance. Without
+the extra ``neural``, which resolves mentions, all mentions decide, and the headline says so.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from askew.report.table import NAME, Cell, Column, Estimate, Table, table
 NEUTRAL = "neutral"
 CUTOFF = 10
 UNKNOWN = (
-    "nothing is tested: neither ids nor headings say which documents are passages of one article, so chance may explain "
-    "more than is stated; give ids such as ARTICLE:NUMBER, or texts that begin with a heading and a line break"
+    "nothing is tested: neither ids nor headings say which documents are of one article, so chance may explain more "
+    "than is stated; give ids such as ARTICLE:NUMBER, or texts that begin with a heading and a line break"
 )
 # The names of the mentions that count, in sentences.
 WHOM = {GENERIC: "people in general", ANY: "all mentions"}
@@ -214,7 +213,7 @@ def headline_of(
     resolver = next((str(one.measure.param("resolver")) for one in asked if one.measure.param("who", ANY) != ANY), "")
     told = list(notes)
     if not resolver:
-        told.append("all mentions decide: no resolver is installed that is known to find people in general (extra lm)")
+        told.append("all mentions decide, because the extra neural, which finds people in general, is not installed")
     if not classifier:
         told.append("all queries count as neutral, because their texts are not given")
     if any(part.lists and part.p is None for part in parts):
@@ -261,14 +260,14 @@ def headlines(
     runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike], collection: object = None, *,
     labels: Mapping[str, str], classifier: str = "", groups: GroupsLike | None = None, docs: object = None,
     queries: str | Path | Sequence[str] | None = None, label: str | None = None, cutoff: int = CUTOFF,
-    resolver: str | None = None, tokens: str | None = None, missing: str | None = None, order: str | None = None,
+    tokens: str | None = None, missing: str | None = None, order: str | None = None,
     fields: Sequence[str] = (), run_format: str = defaults.RUN_FORMAT, store: str | Path | None = None,
     level: float = LEVEL, progress: Progress | None = None,
 ) -> list[Headline]:  # fmt: skip
     """The headline of each run. ``labels`` has the group that each query asks about; see ``askew.headline``."""
     given = {"tokens": tokens, "missing": missing, "order": order}
     options = {key: value for key, value in given.items() if value is not None}
-    asked = headline_measures(groups, cutoff, resolver or default_resolver(), **options)
+    asked = headline_measures(groups, cutoff, default_resolver(), **options)
     lexicons = Catalogue(groups=None if groups is None else Groups.of(groups))
     lexicons.complete([one.text for one in asked])
     documents, _ = parts_of(collection, docs, None)

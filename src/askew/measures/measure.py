@@ -17,7 +17,7 @@ from askew.core import defaults
 from askew.core import plugins as registry
 from askew.core.errors import ConfigError, DataError, Note, check_name
 from askew.core.files import check_file
-from askew.core.groups import Groups, GroupsLike, resolver_id
+from askew.core.groups import Groups, GroupsLike
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import Measure
 from askew.core.protocols import DocMentions, Inputs, Judgements
@@ -627,7 +627,6 @@ def measure(
     run_format: str = defaults.RUN_FORMAT,
     store: str | Path | None = None,
     decompose: bool = False,
-    resolver: str = defaults.RESOLVER,
     progress: Progress | None = None,
     before_scoring: Callable[[list[MeasureRequest]], None] | None = None,
 ) -> MeasureReport:
@@ -679,9 +678,8 @@ def measure(
 
     - ``decompose``: also split the mean of ARaB into parts: by whether mentions of a group are on topic, and by who is
       mentioned, such as a real or a fictional person. The attribute ``parts`` of the report has the parts. The
-      decomposition needs the texts of the queries: give a collection that has them, or a file as ``queries``.
-    - ``resolver``: the model that estimates to which part a mention belongs: ``light``, or ``neural``, which is more
-      accurate but slow.
+      decomposition needs the extra ``neural`` and the texts of the queries: give a collection that has them, or a file
+      as ``queries``.
     - ``store``: a folder that ``askew annotate`` wrote. Documents with counts in this folder are not counted again.
     - ``progress``: a function that is called with the amount of finished work and the total amount (0 if unknown).
     - ``before_scoring``: a function that is called with the requested measures before any file is read.
@@ -709,7 +707,6 @@ def measure(
     requested = None if measures is None else measure_list(measures)
     asked, notes = choose_measures(catalogue, requested, docs is not None, qrels is not None)
     divided = decomposable(asked, measures is not None) if decompose else []
-    resolved_by = resolver_id(resolver)
     if before_scoring is not None:
         before_scoring(asked)
     published = reads_as_published(asked, chosen)
@@ -731,7 +728,7 @@ def measure(
     for one in divided:
         if one.text in report.runs[0].values:
             lexicon = catalogue.lexicons[str(one.measure.param("lexicon"))]
-            report.parts += [decompose_run(one, each, inputs.relevance, lexicon, resolved_by) for each in inputs.inputs]
+            report.parts += [decompose_run(one, each, inputs.relevance, lexicon) for each in inputs.inputs]
     return report
 
 

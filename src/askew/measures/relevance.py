@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA
-from askew.core.groups import resolver_id
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.core.text import end_of_word, stem
 from askew.measures.lists import JudgedQueries
@@ -43,7 +42,7 @@ _FOLDER = DATA / "mentions"
 
 @cache
 def trained() -> dict[str, Any]:
-    """The weights of the regressions and their known errors, by resolver."""
+    """The weights of the regressions and their known errors."""
     found: dict[str, Any] = json.loads((_FOLDER / "relevance.json").read_text(encoding="utf-8"))
     return found
 
@@ -84,14 +83,9 @@ _RAREST = 11.0
 
 
 class Estimator:
-    """Estimates relevance, and why mentions appear, with the resolver ``light`` or ``neural``.
+    """Estimates relevance, and why mentions appear, from words and from cosines of MiniLM vectors."""
 
-    ``neural`` also uses cosines of MiniLM vectors.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.id = resolver_id(name)
-        self.name = self.id.partition("@")[0]
+    def __init__(self) -> None:
         self._vectors: dict[str, Any] = {}
 
     @cached_property
@@ -103,7 +97,7 @@ class Estimator:
 
     def relevance(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
         """The probability that document i is about the topic of query i."""
-        return apply(trained()[self.name]["relevance"], self.relevance_features(queries, texts))[:, 1]
+        return apply(trained()["relevance"], self.relevance_features(queries, texts))[:, 1]
 
     def relevance_features(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
         """The features of each pair of query and document, one row per pair."""
@@ -118,8 +112,6 @@ class Estimator:
                 math.log1p(len(text) / 100),
             ])  # fmt: skip
         found = np.array(rows, np.float64).reshape(len(rows), 7)
-        if self.name == "light":
-            return found
         parts = [[text[:_WHOLE] for text in texts], [text[:_BEGINNING] for text in texts]]
         return np.hstack([found, *(self._cosines(queries, part)[:, None] for part in parts)])
 
@@ -127,19 +119,17 @@ class Estimator:
         self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats,
         read: Floats | None = None,
     ) -> Floats:  # fmt: skip
-        """One row for each mention: log odds of relevance, query words in the passage around it, and who it refers to.
+        """One row for each mention: log odds of relevance, query words and similarity of the passage, who it refers to.
 
-        ``neural`` also uses the class probabilities of the adapter ``minilm-why``. ``read`` gives them if they are
-        already computed.
+        The last columns are the class probabilities of the adapter ``minilm-why``; ``read`` if already computed.
         """
         words = {query: WordsOf(query) for query in set(queries)}
         around = [text[max(0, at - _AROUND) : at + _AROUND] for text, at in zip(texts, starts, strict=True)]
         covered = [words[query].share(words[query].found_in(part)) for query, part in zip(queries, around, strict=True)]
         p = np.clip(relevance, 1e-3, 1 - 1e-3)
         columns = [np.log(p / (1 - p)), np.array(covered), *who.T]
-        if self.name != "light":
-            columns.append(self._cosines(queries, around))
-            columns += [*np.log(np.clip(self.read(queries, texts, starts) if read is None else read, 1e-4, 1)).T]
+        columns.append(self._cosines(queries, around))
+        columns += [*np.log(np.clip(self.read(queries, texts, starts) if read is None else read, 1e-4, 1)).T]
         return np.stack(columns, axis=1)
 
     def why(
@@ -152,7 +142,7 @@ class Estimator:
         """
         if not len(starts):
             return np.zeros((0, len(WHY)))
-        found = apply(trained()[self.name]["why"], self.why_features(queries, texts, starts, who, relevance, read))
+        found = apply(trained()["why"], self.why_features(queries, texts, starts, who, relevance, read))
         found[relevance == 1, OFFTOPIC] = 0.0
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
@@ -201,28 +191,14 @@ def asks_about(why: Floats, rows: Flags) -> Floats:
     return found
 
 
-def confusion(name: str, kind: str) -> Floats:
+def confusion(kind: str) -> Floats:
     """The confusion matrix for ``who`` or ``why``: counts of true classes (rows) by estimated classes (columns)."""
-    found = np.array(trained()[name]["confusion"][kind], np.float64)
-    return found if kind == "who" else merge_classes(name, merge_classes(name, found).T).T
+    return np.array(trained()["confusion"][kind], np.float64)
 
 
 def share_error() -> float:
     """The largest error of the estimated share of mentions that are off topic, over labeled collections."""
-    shares = [one for found in trained().values() for one in found.get("offtopic", {}).values()]
-    return float(max(abs(one["labels"] - one["estimated"]) for one in shares))
-
-
-def why_parts(name: str) -> tuple[str, ...]:
-    """The classes that a resolver distinguishes: ``light`` cannot distinguish ``asked`` from ``warranted``."""
-    return WHY if name == "neural" else ("offtopic", "ontopic")
-
-
-def merge_classes(name: str, by_class: Floats) -> Floats:
-    """Sum the columns of ``WHY`` into the columns of ``why_parts``."""
-    if name == "neural":
-        return by_class
-    return np.stack([by_class[:, OFFTOPIC], by_class.sum(axis=1) - by_class[:, OFFTOPIC]], axis=1)
+    return float(max(abs(one["labels"] - one["estimated"]) for one in trained()["offtopic"].values()))
 
 
 # The relevance of ranked documents: from judgements, or estimated for documents without a judgement.
@@ -232,9 +208,9 @@ _LOWEST = -(2**31)
 
 
 @cache
-def open_estimator(name: str) -> Estimator:
-    """The estimator of a resolver. It caches its encodings."""
-    return Estimator(name)
+def open_estimator() -> Estimator:
+    """The estimator. It caches its encodings."""
+    return Estimator()
 
 
 class RelevanceSource:
@@ -244,7 +220,7 @@ class RelevanceSource:
         self, judged: JudgedQueries | None, queries: Callable[[], Mapping[str, str]], texts: Callable[[], pa.Array]
     ) -> None:
         self._judged, self._read_queries, self._read_texts = judged, queries, texts
-        self._known: dict[tuple[str, str, int], float] = {}
+        self._known: dict[tuple[str, int], float] = {}
 
     @cached_property
     def queries(self) -> Mapping[str, str]:
@@ -277,30 +253,30 @@ class RelevanceSource:
         grades, judged = self.grades(rankings, queries)
         found = (judged & (grades >= level)).astype(np.float64)
         if resolver is not None:
-            found[~judged] = self._estimated(rankings, queries, ~judged, resolver)
+            found[~judged] = self._estimated(rankings, queries, ~judged)
         return found
 
-    def on_topic(self, rankings: Rankings, queries: pa.Array, resolver: str) -> Floats:
+    def on_topic(self, rankings: Rankings, queries: pa.Array) -> Floats:
         """The probability that each document is on topic: 1 if it is judged relevant, otherwise an estimate.
 
         A document that is judged not relevant can still be on topic.
         """
         grades, _ = self.grades(rankings, queries)
         found = np.ones(len(rankings.docs))
-        found[grades < 1] = self._estimated(rankings, queries, grades < 1, resolver)
+        found[grades < 1] = self._estimated(rankings, queries, grades < 1)
         return found
 
-    def _estimated(self, rankings: Rankings, queries: pa.Array, which: Flags, resolver: str) -> Floats:
+    def _estimated(self, rankings: Rankings, queries: pa.Array, which: Flags) -> Floats:
         """Estimates for the ranked documents marked in ``which``. Each query-document pair is estimated once."""
         rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
         names = queries.to_pylist()
         pairs = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(which)]
-        new = [pair for pair in dict.fromkeys(pairs) if (resolver, *pair) not in self._known]
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
             texts = [self.texts[doc].as_py() or "" for _, doc in new]
-            values = open_estimator(resolver).relevance([self.query(name) for name, _ in new], texts)
-            self._known.update(zip(((resolver, *pair) for pair in new), values.tolist(), strict=True))
-        return np.array([self._known[resolver, query, doc] for query, doc in pairs])
+            values = open_estimator().relevance([self.query(name) for name, _ in new], texts)
+            self._known.update(zip(new, values.tolist(), strict=True))
+        return np.array([self._known[pair] for pair in pairs])
 
     def query(self, name: str) -> str:
         """The text of a query."""

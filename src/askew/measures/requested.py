@@ -74,7 +74,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def is_doubtful(one: MeasureRequest, is_divided: bool = False) -> bool:
-    """Whether a measure counts or is divided by classes of words that the resolvers were not trained on."""
+    """Whether a measure counts or is divided by classes of words that the resolver was not trained on."""
     return (is_divided or one.measure.param("who", ANY) != ANY) and not set(one.groups) <= set(LEARNED)
 
 
@@ -188,13 +188,18 @@ def _the_one(asked: Sequence[MeasureRequest], key: str) -> str | None:
     return next(iter(said), None)
 
 
-def headline_measures(groups: GroupsLike | None, cutoff: int, resolver: str, **options: Any) -> list[MeasureRequest]:
-    """The measures of a headline: for each kind of mentions, the lean without its sign, then with it."""
+def headline_measures(
+    groups: GroupsLike | None, cutoff: int, resolver: str | None, **options: Any
+) -> list[MeasureRequest]:
+    """The measures of a headline: for each kind of mentions, the lean without its sign, then with it.
+
+    Without a ``resolver``, all mentions are the only kind.
+    """
     counted_groups = None if groups is None else Groups.of(groups)
     catalogue = Catalogue(overrides=options, groups=counted_groups)
     several = counted_groups is not None and len(counted_groups.names) > 2
     names = ["AWRF({})"] if several else ["ARaB(tf,sign=abs{})", "ARaB(tf{})"]
-    parts = [f"who={GENERIC},resolver={resolver}", ""] if resolver == "neural" else [""]
+    parts = [f"who={GENERIC},resolver={resolver}", ""] if resolver else [""]
     texts = [
         f"{name.format(f',{part}' if part and not several else part)}@{cutoff}" for part in parts for name in names
     ]

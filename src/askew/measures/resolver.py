@@ -1,29 +1,22 @@
-"""Resolvers, which estimate who mentions refer to.
+"""The resolver, which estimates who mentions refer to: MiniLM with the shipped adapter ``minilm-who`` (``neural``).
 
-``light``   a linear model of the words around a mention, compiled: about a hundred thousand mentions a second
-``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
-
-A rule assigns clipped words ("channels.he remains") to ``other``, independent of the model.
+It needs the extra ``neural``; without it, all mentions count. A rule assigns clipped words ("channels.he remains") to
+``other``, independent of the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from askew.core import machine
 from askew.core.errors import ConfigError, DataError
-from askew.core.files import DATA
-from askew.core.groups import ANY, WHO, classes_of, resolver_id
+from askew.core.groups import ANY, NEURAL, WHO, classes_of, resolver_id
 from askew.core.lexicon import Lexicon
 from askew.core.ranking import Floats, Ints
 from askew.core.text import end_of_word, is_clipped, is_word_character
@@ -31,8 +24,6 @@ from askew.measures.mentions import Counts, Marker, MentionCounter, Mentions, ca
 from askew.models import MINILM, identify
 from askew.models.find import need
 from askew.models.mention import windows
-
-# The neural resolver, which estimates who mentions refer to: MiniLM with the adapter ``minilm-who``.
 
 WHO_ADAPTER = "minilm-who"
 
@@ -86,8 +77,6 @@ def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Non
 
 
 OTHER = WHO.index("other")
-# Below this many mentions one thread is faster than starting several.
-_SMALL = 20_000
 
 
 class Resolver(Protocol):
@@ -99,51 +88,16 @@ class Resolver(Protocol):
         """One row for each mention. Mention i is ``texts[text_of[i]][starts[i]:ends[i]]``."""
 
 
-class LightResolver:
-    """A linear model of hashed features of the words around; ``data/mentions/README.md`` describes its training."""
-
-    def __init__(self, weights: Path | None = None) -> None:
-        self.id = resolver_id("light") if weights is None else str(weights)
-        with np.load(weights or DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
-            keys, self._weights = stored["keys"], stored["weights"].astype(np.float32) * stored["scale"]
-            self._bias = stored["bias"].astype(np.float64)
-        # Open addressing: the slot of a key is its lower bits, or the next free one.
-        size = 1 << int(2 * len(keys)).bit_length()
-        self._keys, self._rows = np.zeros(size, np.uint32), np.zeros(size, np.int32)
-        for row, key in enumerate(keys.tolist()):
-            slot = key & (size - 1)
-            while self._keys[slot]:
-                slot = (slot + 1) & (size - 1)
-            self._keys[slot], self._rows[slot] = key, row
-
-    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
-        """One row for each mention, one column for each class; a row sums to 1."""
-        from askew.measures.resolver_features import score
-
-        data, bounds, spans = as_bytes(texts, text_of, starts, ends)
-        logits = np.tile(self._bias, (len(spans), 1))
-
-        def work(part: slice) -> None:
-            score(data, bounds[part], spans[part], self._keys, self._rows, self._weights, logits[part])
-
-        parts = np.linspace(0, len(spans), (machine.threads() if len(spans) > _SMALL else 1) + 1).astype(int).tolist()
-        with ThreadPoolExecutor(len(parts) - 1) as pool:
-            list(pool.map(work, (slice(a, b) for a, b in pairwise(parts))))
-        logits -= logits.max(axis=1, keepdims=True)
-        found = np.exp(logits)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
 @cache
-def open_resolver(name: str) -> Resolver:
+def open_resolver(name: str = NEURAL) -> Resolver:
     """A resolver by its name or id."""
-    short = resolver_id(name).partition("@")[0]
-    return LightResolver() if short == "light" else NeuralResolver()
+    resolver_id(name)
+    return NeuralResolver()
 
 
-def default_resolver() -> str:
-    """``neural`` if torch and transformers are installed, otherwise ``light``."""
-    return "neural" if find_spec("torch") and find_spec("transformers") else "light"
+def default_resolver() -> str | None:
+    """The resolver that every command uses; None if the extra ``neural`` is not installed: then all mentions count."""
+    return NEURAL if find_spec("torch") and find_spec("transformers") else None
 
 
 def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
@@ -156,15 +110,14 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
     return found
 
 
-def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
+def resolve_mentions(mentions: Sequence[tuple[str, int]]) -> list[str]:
     """Estimate what each mention refers to, and return the class of each mention.
 
     The classes are ``real`` (a real person), ``fictional`` (a character), ``generic`` (anyone), ``name`` (part of the
     name of a work, brand, place or team) and ``other`` (no person).
 
-    A mention is a pair: a text, and the position in this text at which the word begins. ``resolver`` is
-    ``light`` or ``neural``; the default is ``neural`` if torch and transformers are installed, otherwise ``light``. The
-    documentation gives the accuracy of the estimates.
+    A mention is a pair: a text, and the position in this text at which the word begins. The extra ``neural`` is needed.
+    The documentation gives the accuracy of the estimates.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))
     number = {text: place for place, text in enumerate(texts)}
@@ -176,23 +129,8 @@ def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None =
         if not inside or (at and is_word_character(text[at - 1])):
             raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
     ends = np.array([end_of_word(text, at) for text, at in mentions], np.int64)
-    found = class_probabilities(open_resolver(resolver or default_resolver()), texts, text_of, starts, ends)
+    found = class_probabilities(open_resolver(), texts, text_of, starts, ends)
     return [WHO[best] for best in found.argmax(axis=1)]
-
-
-def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> tuple[Any, Ints, Ints]:
-    """All texts as one array of UTF-8 bytes, with the start and end of each mention's text and word in the array."""
-    encoded = [text.encode() for text in texts]
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded])]).astype(np.int64)
-    bounds = np.stack([offsets[text_of], offsets[text_of + 1]], axis=1) if len(text_of) else np.zeros((0, 2), np.int64)
-    spans = np.stack([starts, ends], axis=1)
-    plain = np.array([len(one) == len(text) for one, text in zip(encoded, texts, strict=True)], np.bool_)
-    for row in np.flatnonzero(~plain[text_of]) if len(text_of) else ():
-        text, (start, end) = texts[text_of[row]], spans[row].tolist()
-        first = len(text[:start].encode())
-        spans[row] = first, first + len(text[start:end].encode())
-    data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    return data, bounds, spans + bounds[:, :1]
 
 
 # Counts mentions by who they refer to. The counts of all classes always add up to the plain count.

@@ -124,15 +124,14 @@ def _variants(pairs: pl.DataFrame) -> pa.Table:
 
 
 def with_all_mentions(recipe: Recipe, groups: Groups | None) -> tuple[Recipe, tuple[str, ...]]:
-    """Return the recipe without ``who=`` where no resolver is known to find people in general.
+    """Return the recipe without ``who=`` where the resolver does not find people in general, and the changed measures.
 
-    These are groups that the resolvers were not trained on, and all groups if only the resolver ``light`` is installed,
-    which fails the test of this class. Measures that name a ``resolver`` keep ``who=``. Also returned: the changed
-    measures.
+    These are groups that the resolver was not trained on, and all groups if it is not installed. Measures that name a
+    ``resolver`` keep ``who=``.
     """
     measures, select = recipe.table("evaluate").get("measures"), recipe.table("select")
     # A wrong section is reported where it is used.
-    if (groups is None and default_resolver() == "neural") or not isinstance(measures, list):
+    if (groups is None and default_resolver()) or not isinstance(measures, list):
         return recipe, ()
     bias = select.get("bias")
     if bias is None and select.get("selector") in names("selector"):
@@ -156,7 +155,7 @@ def _plain(text: str, groups: Groups | None) -> str:
     except ConfigError:  # the measure cannot compare the groups, which is reported where it is used
         return text
     measure = Measure.parse(text)
-    if measure.param("resolver", "") or not (is_doubtful(one) or default_resolver() != "neural"):
+    if measure.param("resolver", "") or not (is_doubtful(one) or default_resolver() is None):
         return text
     return replace(measure, params=tuple(one for one in measure.params if one[0] != "who")).text
 
@@ -305,18 +304,12 @@ class Build:
         signed = [one for one in asked if is_signed(one) and not set(one.groups) <= PUBLISHED]
         notes += [sign_of(signed[0])] if signed else []
         if self.without_who:
-            first = Measure.parse(self.without_who[0])
-            named = replace(first, params=(*first.params, ("resolver", "light"))).text
             why = (
                 "the model that estimates it was not trained on words of these groups"
-                if default_resolver() == "neural"
-                else "no resolver is installed that is known to find people in general (extra lm), so that all "
-                "mentions decide"
+                if default_resolver()
+                else "the extra neural, which finds people in general, is not installed, so that all mentions decide"
             )
-            said = (
-                f"{', '.join(self.without_who)}: the parameter ⟨who⟩ is left out, because {why}; to use the model "
-                f"light, name it, as in {named}"
-            )
+            said = f"{', '.join(self.without_who)}: the parameter ⟨who⟩ is left out, because {why}"
             notes.append(Note(said, code="without-who", measures=self.without_who))
         resolved = note_on_resolver(asked)
         chosen_by = () if self.select is None else self.select.selector.measures()

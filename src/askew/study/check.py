@@ -2,7 +2,8 @@
 
 A word of a group does not always refer to a person of that group. The most frequent words are listed with estimates of
 whom their mentions refer to, and with examples of mentions that are part of a name ("Game Boy", "Isle of Man") or refer
-to no person ("the female lays eggs"). The light resolver makes the estimates. A person should read the examples.
+to no person ("the female lays eggs"). The resolver makes the estimates; without the extra ``neural`` there are none. A
+person should read the examples.
 """
 
 from __future__ import annotations
@@ -26,12 +27,10 @@ from askew.core.text import Tokenizer
 from askew.data.collection import Collection, open_collection
 from askew.measures.mentions import ClippedCounter, Mark, Marker, MentionCounter
 from askew.measures.relevance import confusion
-from askew.measures.resolver import class_probabilities, open_resolver
+from askew.measures.resolver import class_probabilities, default_resolver, open_resolver
 from askew.report.table import NAME, Column, Table, TableView, table
 
 DEFAULT_GROUPS = "gender:female,male"
-# Fast, and needs no extra package: a check is the first step.
-RESOLVER = "light"
 # The classes of mentions that refer to no person of the group.
 DOUBTFUL = ("name", "other")
 # The number of texts that are resolved together, to bound memory use.
@@ -93,11 +92,13 @@ class CheckReport(TableView):
     words: list[WordCheck]
     unused: dict[str, list[str]]
     notes: list[str]
-    resolver: str
+    resolver: str | None
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that are counted for any of the groups."""
+        """The classes that are counted for any of the groups; none without a resolver."""
+        if self.resolver is None:
+            return ()
         return WHO if set(self.groups.names) & set(LEARNED) else DOUBTFUL
 
     @property
@@ -110,9 +111,11 @@ class CheckReport(TableView):
     @property
     def legend(self) -> str:
         """The meanings of the classes, and the accuracy of the estimates."""
+        if self.resolver is None:
+            return "Whom a word refers to is not estimated, because the extra neural is not installed."
         told = []
         if self.classes == WHO:
-            errors = confusion(RESOLVER, "who")
+            errors = confusion("who")
             share = errors.trace() / errors.sum()
             words = f"{errors.sum():,.0f} labeled words for women and men"
             told.append(f"In a cross-validation, the estimated class is right for {share:.0%} of {words}.")
@@ -205,7 +208,7 @@ def check(
         words=[one for group in counted.names for one in [one for one in found if one.group == group][:words]],
         unused=_unused(found, counted, texts.tokenize),
         notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted), *_unnamed(texts)],
-        resolver=resolver_id(RESOLVER),
+        resolver=resolver_id() if default_resolver() else None,
     )  # fmt: skip
 
 
@@ -335,8 +338,11 @@ def _occurs(term: str, tokenize: Tokenizer, seen: set[tuple[str, ...]]) -> bool:
 
 
 def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str]]:
-    """Each mention with its text and its class."""
-    resolver = open_resolver(RESOLVER)
+    """Each mention with its text and its class; without a resolver, the class is empty."""
+    if default_resolver() is None:
+        yield from ((text, mark, "") for text in texts for mark in marker.find(text))
+        return
+    resolver = open_resolver()
     for first in range(0, len(texts), _BLOCK):
         block = texts[first : first + _BLOCK]
         marks = [marker.find(text) for text in block]

@@ -29,7 +29,7 @@ def headline(
       or those of the collection.
     - ``labels``: the group that each query asks about, or ``neutral``, by query id. By default these are the labels of
       the queries; without them, the best installed classifier classifies the queries.
-    - ``options``: ``label``, ``cutoff``, ``resolver``, ``tokens``, ``missing``, ``order``, ``fields``, ``run_format``,
+    - ``options``: ``label``, ``cutoff``, ``tokens``, ``missing``, ``order``, ``fields``, ``run_format``,
       ``store`` and ``progress``, as in ``measure``.
     """
     classifier = "given labels"

@@ -111,9 +111,8 @@ def audit(
         )
     run = AuditedRun(ranker.id, lines, opened.texts, texts, chosen, how.missing)
     tell(0, 0, "measuring")
-    parts = any(has_parts(one) for one in chosen.asked)
-    resolver = how.resolver or default_resolver()
-    measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=resolver)
+    parts = default_resolver() is not None and any(has_parts(one) for one in chosen.asked)
+    measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts)
     # The whole collection, if the texts of the results are from it.
     whole = None if isinstance(ranker, EngineRanker) else docs
     report = _report(run, measured, query_labels(table, chosen.groups), trial, opened, how, qrels, tell, whole)
@@ -144,7 +143,7 @@ def _report(
     labels, classifier = named
     (first,) = headlines(
         {run.name: run.lines}, dict(run.docs) if whole is None else whole, labels=labels, classifier=classifier,
-        groups=run.measures.groups, cutoff=run.measures.cutoff or how.k, missing=how.missing, resolver=how.resolver,
+        groups=run.measures.groups, cutoff=run.measures.cutoff or how.k, missing=how.missing,
         level=how.level,
     )  # fmt: skip
     if whole is None:

@@ -71,13 +71,11 @@ def worst_queries(run: AuditedRun, measured: MeasureReport, first: Headline, cou
         for one in results:
             mentions.update(one.mentions)
         in_names = None
-        if set(marker.groups) <= set(LEARNED):
+        if set(marker.groups) <= set(LEARNED) and default_resolver():
             # The number of counted words that are part of a name; each mention has its most probable class.
             rows = [(row, mark.start, mark.end) for row, found in enumerate(marks) for mark in found]
             places = np.array(rows, np.int64).reshape(-1, 3)
-            classes = class_probabilities(open_resolver(default_resolver()), list(texts.values()), *places.T).argmax(
-                axis=1
-            )
+            classes = class_probabilities(open_resolver(), list(texts.values()), *places.T).argmax(axis=1)
             in_names = int((classes == WHO.index("name")).sum())
         named = tuple(dict.fromkeys(group for mark in marker.find(run.queries[query]) for group in mark.groups))
         worst.append(WorstQuery(query, lean[query], named, dict(mentions), in_names, run.queries[query], results))

@@ -22,8 +22,7 @@ class AuditSettings:
     ``rewrite``. A reformulation is suggested only if it reduces the lean of the query by at least the share
     ``reduction`` and keeps at least the share ``agree`` of the top results of the query.
     ``method_settings`` maps the name of a reformulator, or of the filter ``equivalence``, to its settings:
-    ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
-    names the model that estimates why each mention of a group is in a result, and who or what it refers to.
+    ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated.
 
     ``out`` is the folder for the report, its numbers and its tables. While the audit runs, the answers of the engine
     are kept beside that folder. Without ``out``, they are kept in ``store``. They are removed when the audit is
@@ -41,7 +40,6 @@ class AuditSettings:
     agree: float = 0.5
     reduction: float = 0.1
     missing: str | None = None
-    resolver: str | None = None
     out: str | Path | None = None
     store: str | Path | None = None
     keep_queries: bool = False

@@ -30,7 +30,6 @@ ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml
 --level: The false-discovery rate among the queries that lean beyond chance, from 0 to 1.
 --tries: The maximum number of reformulations to try per query.
 -m --method (methods): A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.
---resolver: The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' (slow).
 --baseline: The file audit.json of an earlier audit, to compare this audit with.
 --fail-if: Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more than 10%
     above --baseline) or 'LexiconShare@10 worse' (significantly worse than --baseline); may be repeated.
@@ -42,7 +41,7 @@ ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml
     or filter, such as --set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator
     NAME' list the settings.
 **given: method_settings:texts docs:path qrels:path measures groups lexicon k worst level tries methods:texts missing
-    resolver baseline:path fail_if:texts out:path keep_queries
+    baseline:path fail_if:texts out:path keep_queries
 """, settings=AuditSettings())  # fmt: skip
 def command(engine: str, queries: str, store: str = o.DEFAULT_STORE, as_json: bool = False, **given: Any) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.

@@ -50,11 +50,13 @@ def command(
         say_wrapped(
             f"The most frequent words of each group in {found.examined}. The columns after 'mentions' show whom a word "
             f"refers to, as estimated shares of its mentions. {found.legend}"
+            if found.resolver
+            else f"The most frequent words of each group in {found.examined}. {found.legend}"
         )
         for group in dict.fromkeys(one.group for one in found.words):
             print_records([
                 {group: one.word, "mentions": one.mentions,
-                 **{who: f"{one.who[who] / one.mentions:.0%}" for who in classes_of(group)}}
+                 **{who: f"{one.who[who] / one.mentions:.0%}" for who in classes_of(group) if found.resolver}}
                 for one in found.words if one.group == group
             ][:most])  # fmt: skip
     for group, terms in found.unused.items():
@@ -64,13 +66,14 @@ def command(
             listed = f": {', '.join(terms)}" if len(terms) <= _SHOWN_TERMS else ""
             say_wrapped(f"{len(terms):,} of the {every:,} terms of {group} do not occur in these documents{listed}.")
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
-    say("")
-    if not doubtful:
+    if found.resolver:
+        say("")
+    if not doubtful and found.resolver:
         say_wrapped(
             f"In {found.examined}, the resolver classified no mention of the listed words as part of a name ('name') "
             "or as not referring to a person ('other')."
         )
-    else:
+    elif doubtful:
         say_wrapped("Some mentions of these words are estimated not to refer to a person of the group:")
         print_records([
             {"word": one.word, "group": one.group, "mentions": f"{who} {one.who[who]:,} of {one.mentions:,}",

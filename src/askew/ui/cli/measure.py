@@ -19,10 +19,10 @@ RUNS: One or more run files in TREC, TSV, JSON Lines or Parquet format; may be g
 --per-query/--no-per-query: Also show the value of every query.
 --signature/--no-signature: Show the signature of each measure: all of its parameters.
 --decompose/--no-decompose: Also divide the value of ARaB into parts, in two ways: by the reason why a document names
-    the group (off topic, on topic, asked for by the query), and by the kind of person that a word refers to.
+    the group (off topic, on topic, asked for by the query), and by the kind of person that a word refers to. Needs
+    the extra neural.
 --no-headline: Do not begin with the headline, which says whether the results of neutral queries lean beyond chance.
     With --measures or --preset, there is none.
---resolver: Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).
 **given: {o.MEASURING}
 """)
 def command(
@@ -33,7 +33,6 @@ def command(
     signature: bool = False,
     decompose: bool = False,
     no_headline: bool = False,
-    resolver: str = defaults.RESOLVER,
     as_json: bool = False,
     as_tsv: bool = False,
     latex: Path | None = None,
@@ -57,7 +56,7 @@ def command(
         raise ConfigError("--decompose and --tsv exclude each other: parts have other columns; give --json instead")
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
-            list(runs), run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
+            list(runs), run_format=run_format, store=store, decompose=decompose, progress=progress,
             **o.inputs(given),
         )  # fmt: skip
         is_default = given["measures"] is None and given["preset"] is None and not no_headline and not as_tsv

@@ -96,7 +96,7 @@ def _presets() -> list[dict[str, Any]]:
 def _resolvers() -> list[dict[str, Any]]:
     from askew.core.groups import RESOLVERS, resolver_id
 
-    return [{"name": name, "id": resolver_id(name), "about": RESOLVERS[name].about} for name in RESOLVERS]
+    return [{"name": name, "id": resolver_id(name), "about": RESOLVERS[name]} for name in RESOLVERS]
 
 
 def _rankers() -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from askew.core.defaults import RESOLVER, TOKENIZER
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import Note
 from askew.core.files import DATA
 from askew.core.groups import LEARNED, WHO, WHO_SHORT, Groups
@@ -234,7 +234,7 @@ class Reasons:
     """Explains marks of some groups; ``who`` are the classes that the deciding measure counts, empty for all."""
 
     def __init__(self, groups: Sequence[str], who: Sequence[str] = ()) -> None:
-        self.applies = set(groups) <= set(LEARNED)
+        self.applies = set(groups) <= set(LEARNED) and default_resolver() is not None
         self._who = frozenset(who)
 
     def explain(
@@ -247,11 +247,11 @@ class Reasons:
         flat = [mark for each in marks for mark in each]
         text_of = np.repeat(np.arange(len(marks)), [len(each) for each in marks])
         starts, ends = (np.array([getattr(mark, end) for mark in flat], np.int64) for end in ("start", "end"))
-        who = class_probabilities(open_resolver(default_resolver()), texts, text_of, starts, ends)
+        who = class_probabilities(open_resolver(), texts, text_of, starts, ends)
         why = np.zeros((0, 3))
         if flat:
             # A document that is judged relevant is on topic.
-            estimator, naming, rows = open_estimator(RESOLVER), sorted(set(text_of.tolist())), text_of.tolist()
+            estimator, naming, rows = open_estimator(), sorted(set(text_of.tolist())), text_of.tolist()
             chance = np.zeros(len(texts))
             chance[naming] = estimator.relevance([query] * len(naming), [texts[row] for row in naming])
             chance[np.array(relevant, np.bool_)] = 1.0
@@ -325,8 +325,8 @@ class Answer:
     """The results of one query. ``mentions`` are summed over the results that are shown.
 
     ``lean`` is the drawing of the deciding measure, null without results. ``parts`` are the shares of the measure
-    ``parts_of`` that the light models estimate to be off topic and on topic; empty for groups that the models do not
-    know. ``notes`` are about this query. ``headline`` is what is said first about the results.
+    ``parts_of`` that a model estimates to be off topic, asked for and warranted; empty for groups that the model does
+    not know. ``notes`` are about this query. ``headline`` is what is said first about the results.
     """
 
     query: str

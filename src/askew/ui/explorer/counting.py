@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from askew.core.defaults import RESOLVER
 from askew.core.errors import ConfigError, Note
-from askew.core.groups import Groups, resolver_id
+from askew.core.groups import Groups
 from askew.core.measure import Direction, Measure, split_measures
 from askew.core.protocols import DocMentions
 from askew.core.ranking import Floats, Hits, Rankings
@@ -123,7 +122,7 @@ class ListScorer:
         scorer, lists, relevance = self._prepare([one], hits, doc_ids, texts, [grades], [1], query)
         lexicon = self.lexicons[str(one.measure.param("lexicon"))]
         inputs = scorer.inputs(lists, [one])
-        return decompose_run(one, inputs, relevance, lexicon, resolver_id(RESOLVER), lists.queries, draws=0)
+        return decompose_run(one, inputs, relevance, lexicon, lists.queries, draws=0)
 
     def headline(self, label: str, hits: Hits, doc_ids: pa.Array, texts: TextsOf, classifier: str) -> Headline:
         """Return the headline of one list, whose measures must be those of a headline."""

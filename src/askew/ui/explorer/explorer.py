@@ -200,13 +200,13 @@ class Explorer:
         first = self._first.headline(label or LABEL, part(hits, 0, min(TOP, len(hits.docs))), doc_ids, self._texts,
                                      self._classifier.name)  # fmt: skip
         picture = self.leaning.picture(values[self.lean], [values[one.text] for one in steps], first)
-        # The light models do not cover all groups, nor texts in other languages.
+        # The models do not cover all groups, nor texts in other languages.
         parts: tuple[CountedPart, ...] = ()
         parts_of = None
         if self._parts is not None and self._reasons.applies and not foreign:
             parts_of = self._parts.text
             found = self.scorer.decompose(self._parts, measured, doc_ids, self._texts, grades, query)
-            names = {"offtopic": OFF_TOPIC, "ontopic": ON_TOPIC, "asked": ASKED}
+            names = {"offtopic": OFF_TOPIC, "warranted": ON_TOPIC, "asked": ASKED}
             parts = tuple(
                 CountedPart(names.get(one.name, one.name), one.share, one.net)
                 for one in found.parts
