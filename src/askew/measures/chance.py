@@ -85,9 +85,10 @@ class Chance:
     def beyond(self, level: float = LEVEL, dependent: bool = False) -> Flags:
         """The lists that lean beyond chance, with the false-discovery rate at most ``level``.
 
-        Benjamini-Hochberg; ``dependent`` uses Benjamini-Yekutieli, which holds for any dependence between lists.
+        Benjamini-Hochberg; ``dependent`` uses Benjamini-Yekutieli, which holds for any dependence between lists. With
+        ``level=1`` all lists, also where nothing is tested.
         """
-        return discoveries(self.p, level, dependent)
+        return ~np.isnan(self.values) if level >= 1 and not self.known else discoveries(self.p, level, dependent)
 
     @property
     def reachable(self) -> int:

@@ -122,7 +122,6 @@ _PARTS = {
     "offtopic": "off topic",
     "asked": "asked for",
     "warranted": "on topic",
-    "ontopic": "on topic or asked for",
     "real": "a real person",
     "fictional": "a fictional character",
     "generic": "people in general",

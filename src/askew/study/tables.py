@@ -109,12 +109,11 @@ def parts_table(found: Decomposition, place: int) -> Table:
         if has_who
         else ""
     )
-    on_topic = next((part_name(one.name) for one in found.parts if one.name in ("warranted", "ontopic")), "on topic")
     note = (
         'A mention is a word that names a group. Each row "why" is a reason why mentions are in the results.'
         f"{who} A model ({found.resolver}) estimates all values; for its accuracy, see {pages('warrant')}. The net "
         f'values of the rows "why" add up to the mean of {found.measure}, and so do those of the rows "who". The row '
-        f'"{on_topic}" includes stereotypes, that is, mentions that present one group as the default. Stereotypes have '
-        "no row of their own, because too few mentions have this label."
+        f'"{part_name("warranted")}" includes stereotypes, that is, mentions that present one group as the default. '
+        "Stereotypes have no row of their own, because too few mentions have this label."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, plain.columns, rows, note)

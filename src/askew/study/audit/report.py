@@ -316,7 +316,10 @@ def next_steps(report: AuditReport) -> list[str]:
     if first is not None:
         beyond, tested = len(first.deciding.beyond), counted(first.deciding.lists, "neutral query", "neutral queries")
         said.append(
-            f"The results of {beyond:,} of {tested} lean beyond chance: look at these, the worst queries, one by one."
+            "Whether single result lists lean beyond chance is not known (see the notes of the headline). To see the "
+            "queries that lean most, set the level to 1."
+            if first.deciding.p is None
+            else f"The results of {beyond:,} of {tested} lean beyond chance: look at these worst queries one by one."
             if beyond
             else f"No result list of {tested} leans beyond chance, so there is no query to begin with."
         )
