@@ -31,6 +31,7 @@ from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import as_runs, choose_measures, count_inputs, parts_of, read_runs, score_runs
 from askew.measures.mentions import can_mark
 from askew.measures.requested import MeasuresLike, fields_of, key_of, measure_texts, reads_as_published
+from askew.measures.resolver import default_resolver
 from askew.measures.statistics.significance import Signs, pair_signs, tau_b
 from askew.report.charts import About, Heading, heat_map
 from askew.report.markup import join, tag
@@ -601,7 +602,7 @@ def axes_of(
     usual = {
         "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,
         # The resolver was trained on words for women and men. For other groups the axis must be requested.
-        "who": defaults.SENSITIVITY_WHO if set(groups.names) <= set(LEARNED) else (),
+        "who": defaults.SENSITIVITY_WHO if set(groups.names) <= set(LEARNED) and default_resolver() else (),
         "missing": ("error", *defaults.SENSITIVITY_MISSING),
     }  # fmt: skip
     given: dict[str, tuple[str, ...]] = {}
