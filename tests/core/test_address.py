@@ -27,6 +27,7 @@ WITH_SECRETS = [
     f"abfs://box:{SECRET}@account/work",
     f"name:{SECRET}@cluster.example.org:6379",
     f"name:{SECRET}@localhost",
+    f"name:{SECRET}@localhost:1r:{SECRET}@localhost",
 ]
 
 
@@ -140,7 +141,7 @@ def test_a_text_of_any_form_is_read_in_one_pass(text):
     [
         ("u:p@h.com", (0, 4)), ("x/u:p@h:1/y", (2, 6)), ("a@u:p@localhost", (2, 6)), ("(u:p@h.com", (1, 5)),
         ("u:p/q@h.com", (0, 6)), ("up@h.com", (-1, -1)), ("u:p@host", (-1, -1)), ("u:p@h.com and more", (-1, -1)),
-        ("NFaiRR(a:b)@10", (-1, -1)),
+        ("NFaiRR(a:b)@10", (-1, -1)), ("user:PW@localhost:1r:PW@localhost", (0, 24)), ("u:p@h.com/x@dev", (0, 4)),
     ],
 )  # fmt: skip
 def test_user_and_password_before_a_host_are_found(text, found):

@@ -152,14 +152,16 @@ def _shown(text: str) -> str:
 def _user_of(text: str) -> tuple[int, int]:
     """Where ``user:password@`` begins and ends in an address without a scheme; (-1, -1) without one.
 
-    One pass for each @, because a pattern for the whole address takes minutes on a text of thousands of colons.
+    One pass for each @, because a pattern for the whole address takes minutes on a text of thousands of colons. It ends
+    at the last @ before a host, since a password may contain the others.
     """
     after, at = 0, text.find("@")
     while at >= 0:
         user = _NO_USER.split(text[after:at])[-1]
         name, colon, _ = user.partition(":")
         if colon and _HOST.match(text, at + 1):
-            return at - len(user) + name.rfind("/") + 1, at + 1
+            last = text.rfind("@")
+            return at - len(user) + name.rfind("/") + 1, (last if _HOST.match(text, last + 1) else at) + 1
         after, at = at + 1, text.find("@", at + 1)
     return -1, -1
 

@@ -13,6 +13,7 @@ import unicodedata
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +32,9 @@ from askew.search.engines.ranker import EnginePlugin
 from askew.search.engines.wire import TRANSIENT, SecretSource, close_all, parse_url
 
 # Exceptions and codes (of HTTP, gRPC and Milvus) after which the same request may succeed.
-_LOST = {"ResponseHandlingException", "OperationalError", "UNAVAILABLE", "DEADLINE_EXCEEDED", 2, *TRANSIENT}
+_LOST = {
+    "ResponseHandlingException", "OperationalError", "TimeoutError", "UNAVAILABLE", "DEADLINE_EXCEEDED", 2, *TRANSIENT
+}  # fmt: skip
 # Distances, and their operators in pgvector. The score of a vector is minus its distance.
 _OPERATORS = {"cosine": "<=>", "dot": "<#>", "l2": "<->"}
 
@@ -72,10 +75,11 @@ class _Database:
         texts = [query.replace("\0", " ").encode("utf-8", "replace").decode() for query in queries]
         try:
             with self._lock:
-                client = self._clients.pop() if self._clients else self._open()
+                client = self._clients.pop() if self._clients else self._limited(self._open)
             try:
                 searched = self._vectors(texts) if getattr(self, "model", None) else texts
-                return [[self._found(*row) for row in self._rows(client, query, k)] for query in searched]
+                answers = [self._limited(lambda query=query: list(self._rows(client, query, k))) for query in searched]
+                return [[self._found(*row) for row in rows] for rows in answers]
             finally:
                 self._clients.append(client)
         except AskewError:
@@ -95,6 +99,21 @@ class _Database:
 
     def close(self) -> None:
         close_all(self._clients)
+
+    def _limited(self, job: Callable[[], Any]) -> Any:
+        """Run a job for ``timeout_s`` at most. The limits of the libraries hold for each part of a reply, not for all."""
+        if self._is_local:
+            return job()
+        done = Future[Any]()
+
+        def work() -> None:
+            try:
+                done.set_result(job())
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return done.result(getattr(self, "timeout_s", None))
 
     def _found(self, row: Mapping[Any, Any], score: float) -> Found:
         if (doc := row.get(self.id_field)) in (None, ""):
