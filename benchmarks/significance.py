@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.measure import Direction
 from askew.measures.statistics.bounded import BoundedMean, probability_below_zero, studentized_ends
 from askew.measures.statistics.randomization import RandomSets
-from askew.measures.statistics.significance import SKEWED
+from askew.measures.statistics.significance import SKEWED, paired
+from askew.study.bench.settings import BenchSettings
 
 Floats = Any
 SIZES = (10, 30, 100, 300)
@@ -387,6 +390,17 @@ def real_scores(data: Path | None) -> Iterator[tuple[str, str, str, Floats, Floa
         ])  # fmt: skip
         pairs = pairs[~np.isnan(pairs).any(axis=1)]
         yield year.upper(), "excess lean", "D_BERT_KD_TASB", pairs[:, 0], pairs[:, 1]
+    if data is None:
+        return
+    methods = ("greedy@3", "reformulate:reduce")
+    with tempfile.TemporaryDirectory() as store:
+        settings = BenchSettings(store=store, equivalence="light")
+        values = askew.bench(data / "boolq", list(methods), ["nDCG@10", EXCESS], settings=settings).values
+    old = values["bm25"][EXCESS]
+    for method in methods:
+        new = values[method][EXCESS]
+        there = ~np.isnan(old) & ~np.isnan(new)
+        yield "BoolQ", "excess lean", method, old[there], new[there]
 
 
 def skewness_of(x: Floats) -> Floats:
@@ -417,7 +431,7 @@ def differences(replications: int, data: Path | None) -> None:
         skewness = skewness_of(gains[None])[0] / math.sqrt(n)
         rows.append([f"{collection}: {measure}, {method}", str(n), f"{np.mean(gains != 0):.2f}", f"{skewness:+.2f}",
                      *(f"{one:.3f}" for one in shown)])  # fmt: skip
-        if method in (METHODS[0], "D_BERT_KD_TASB"):
+        if method in (METHODS[0], "D_BERT_KD_TASB") or (measure == "excess lean" and method == "greedy@3"):
             half = min(len(new) // 2, MOST)
             drawn = rng.permuted(np.broadcast_to(new, (replications, len(new))), axis=1)[:, : 2 * half]
             x = drawn[:, :half] - drawn[:, half:]
@@ -435,11 +449,23 @@ def differences(replications: int, data: Path | None) -> None:
     rows = []
     for law in no_differences():
         for n in (30, 100):
-            found = [RandomSets(row).ends(ALPHA) for x in parts(law, n, replications // 25, 8) for row in x]
+            samples = [row for x in parts(law, n, replications // 25, 8) for row in x]
+            found = [RandomSets(row).ends(ALPHA) for row in samples]
             student = share(law, n, replications, 8, lambda x, at=law.mean: _inside(t_interval(x), at))
-            held = np.mean([low <= law.mean <= high for low, high in found])
-            rows.append([law.name, str(n), f"{held:.3f}", f"{student:.3f}"])
-    table("95% intervals of a mean difference: coverage", ["differences", "n", "randomization", "t"], rows)
+            held = np.array([low <= law.mean <= high for low, high in found])
+            # What askew shows: no interval where few queries differ.
+            kept = np.array([paired(np.zeros(n), row, Direction.UP).low is not None for row in samples])
+            outside = [BoundedMean(row, *BOUNDED) for row in np.array(samples)[~kept]]
+            bounded = [one.lower(0.025) <= law.mean <= one.upper(0.025) for one in outside]
+            rows.append([law.name, str(n), f"{held.mean():.3f}", f"{student:.3f}", f"{kept.mean():.3f}",
+                         f"{held[kept].mean():.3f}" if kept.any() else "-",
+                         f"{np.mean(~held & kept):.3f}", f"{np.mean(bounded):.3f}" if bounded else "-"])  # fmt: skip
+    table("95% intervals of a mean difference: coverage of all intervals; the share that askew shows (not where fewer "
+          "than 20 and fewer than half of the queries differ), their coverage, and the share of the samples with a "
+          "shown interval that is wrong; coverage of the bounded interval where none is shown", [
+              "differences", "n", "randomization", "t", "shown", "coverage if shown", "shown and wrong",
+              "bounded if not shown",
+          ], rows)  # fmt: skip
     rows = []
     for name, kept in (("all queries gain", 1.0), ("a third of the queries gain", 1 / 3)):
         for n in (10, 30, 50, 100):

@@ -27,7 +27,6 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         "n queries",
         "Pareto",
         "reformulated",
-        "seconds",
     ):
         assert word in table
     plain = " ".join(table.split())
@@ -46,10 +45,6 @@ def test_json_has_every_number(askew, store):
     assert cell["low"] <= cell["change"] <= cell["high"]
     assert cell["p"] <= cell["p_holm"]
     assert found["html"] == "o/report.html"
-
-
-def test_times_are_shown_unless_unwanted(askew, store):
-    assert "seconds" not in askew(f"bench demo -m qld --no-seconds --store {store}").table
 
 
 def test_an_error_is_one_line(askew, files, store):

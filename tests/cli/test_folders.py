@@ -33,7 +33,7 @@ COMMANDS = {
     "reformulate": "reformulate both --docs DOCS --method extract --out NEW.tsv",
     "negatives": "negatives a.run --docs DOCS --queries both/queries.tsv --qrels both/qrels.txt --out NEW.jsonl --json",
     "rerank": "rerank a.run --docs DOCS --out NEW.run --method detconstsort",
-    "bench": "bench both -m qld --store NEW --no-seconds",
+    "bench": "bench both -m qld --store NEW",
 }
 
 

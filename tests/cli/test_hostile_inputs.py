@@ -7,8 +7,10 @@ import zlib
 
 import pytest
 
+from askew.core.errors import ConfigError
 from askew.core.files import parse_json, parse_toml
 from askew.core.lexicon import load_lexicon
+from askew.models import load_model
 from askew.models.find import cannot_load
 from askew.search.engines.answers import AnswerFile
 from askew.search.engines.callables import CallableEngine
@@ -107,6 +109,20 @@ def test_a_full_disk_does_not_advise_to_delete_the_answers(tmp_path):
 def test_a_pickled_model_is_refused_without_the_advice_to_run_its_code():
     said = str(cannot_load("m", "neural", pickle.UnpicklingError("Weights only load failed; weights_only=False ...")))
     assert "weights_only" not in said and "pickle" in said
+
+
+@pytest.mark.parametrize(
+    "error", [pickle.UnpicklingError("Weights only ..."), EOFError(), type("Safetensor", (Exception,), {})()]
+)
+def test_any_error_of_a_library_that_loads_a_model_is_an_error_of_the_model(error, monkeypatch, tmp_path):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", refuse)
+    with pytest.raises(ConfigError):
+        load_model("dense", str(tmp_path), None)
 
 
 def test_threads_that_read_lexicons_do_not_share_a_limit(tmp_path):

@@ -227,7 +227,33 @@ def test_three_changed_queries_of_54_have_the_exact_p_of_a_quarter():
     new[:3] = 0.3, 0.1, 0.2
     found = paired(np.zeros(54), new, Direction.DOWN)
     assert (found.p, found.nonzero, found.relative) == (0.25, 3, None)
-    assert found.low < found.gain < found.high == 0.0
+    assert (found.low, found.high, found.detectable) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("differ", "alike", "shown"), [(19, 81, False), (20, 80, True), (9, 10, False), (10, 10, True), (5, 0, True)]
+)
+def test_an_interval_is_given_where_twenty_or_half_of_the_queries_differ(differ, alike, shown):
+    gains = np.r_[np.linspace(0.1, 0.5, differ), np.zeros(alike)]
+    for test in ("randomization", "t"):
+        found = paired(np.zeros(len(gains)), gains, Direction.UP, UNIT, test=test)
+        assert (found.low is not None, found.high is not None, found.detectable is not None) == (shown,) * 3
+        assert found.sparse != shown
+    found = paired(np.zeros(len(gains)), gains, Direction.UP, UNIT, test="bounded")
+    assert found.low < found.gain < found.high
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_no_interval_is_given_where_it_would_hold_the_mean_of_sparse_differences_too_rarely(n):
+    rng = np.random.default_rng(n)
+    shown, held = [], []
+    for _ in range(300):
+        gains = rng.choice([0, 0.1, -0.7], n, p=[0.92, 0.07, 0.01])
+        low, high = RandomSets(gains).ends(0.05)
+        held.append(low <= 0 <= high)
+        shown.append(paired(np.zeros(n), gains, Direction.UP, (-1.0, 1.0)).low is not None)
+    assert np.mean(held) < 0.92
+    assert np.mean(shown) < 0.01
 
 
 def test_twenty_worsened_and_none_improved_is_a_loss():
@@ -255,8 +281,8 @@ def test_p_is_below_the_level_where_the_interval_leaves_out_zero(n):
     rng = np.random.default_rng(n)
     for shift in np.linspace(0, 4, 9):
         gains = (rng.normal(0, 1, n) + shift / math.sqrt(n)) * (rng.random(n) < 0.5)
-        found = paired(np.zeros(n), gains, Direction.UP)
-        assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+        low, high = RandomSets(gains).ends(0.05)
+        assert (RandomSets(gains).p() < 0.05) == (low > 0 or high < 0)
 
 
 def test_the_interval_of_the_randomization_test_is_near_that_of_t_where_gains_are_normal():

@@ -19,6 +19,7 @@ from askew.measures.measure import measure
 from askew.measures.statistics.significance import holm
 from askew.study.bench.bench import LIST, BenchSettings, bench
 from askew.study.bench.methods import MitigationMethod, read_method, read_methods
+from askew.study.bench.page import methods_table
 from askew.study.bench.results import BenchMeasure, Cell, compared, pareto_optimal
 from askew.study.bench.runs import Variants, choose_by_judgements, choose_by_results, choose_by_selector
 from askew.study.bench.settings import DEFAULT_METHODS
@@ -400,14 +401,7 @@ def test_the_same_bench_again_has_the_same_results_whatever_the_size_of_a_batch(
     report, out = written
     monkeypatch.setattr("askew.study.bench.runs._CHUNK", 7)
     again = bench("demo", DEMO_METHODS, settings=BenchSettings(out=tmp_path, store=store, equivalence="off"))
-
-    def facts(one):
-        found = one.to_dict()
-        for method in found["methods"]:
-            del method["seconds"]
-        return found
-
-    assert facts(again) == facts(report)
+    assert again.to_dict() == report.to_dict()
     assert (tmp_path / "runs" / LIST).read_text() == (out / "runs" / LIST).read_text()
 
 
@@ -555,20 +549,10 @@ def test_the_base_keeps_all_of_itself_where_it_has_no_results_for_some_queries(t
 REPLAY = "reformulate:replay"
 
 
-def test_seconds_of_reformulations_count_once_for_a_method(replay, toy, store, monkeypatch):
-    from askew.study.bench import runs
-
-    clock, made = [0.0], runs.ReformulateStage.run
-    monkeypatch.setattr(runs.time, "perf_counter", lambda: clock[0])
-
-    def slow(self, rows):
-        clock[0] += 100
-        return made(self, rows)
-
-    monkeypatch.setattr(runs.ReformulateStage, "run", slow)
-    settings = BenchSettings(store=store, equivalence="off", method_settings={REPLAY: replay[REPLAY]})
-    report = bench(str(toy), [REPLAY], settings=settings)
-    assert clock == [100] and report.rows[1].costs.seconds == 100
+def test_no_table_has_seconds_because_shared_work_would_count_for_each_method(written):
+    report, _ = written
+    assert not [name for name in report.to_polars().columns if "second" in name]
+    assert "seconds" not in repr(methods_table(report)).lower()
 
 
 def test_progress_names_a_method_before_it_runs(replay, toy, store, monkeypatch):

@@ -215,8 +215,8 @@ def test_a_report_is_a_frame_a_table_and_html(tmp_path):
     report = bench(toy(), ["qld"], MEASURES, runs={"<b>": {"q1": {"d3": 1.0}}}, settings=in_store(tmp_path))
     frame = report.to_polars()
     assert frame.height == 3 * 3
-    assert frame.columns[:12] == [
-        "method", "kind", "strength", "upper_bound", "seeds", "searches", "model_calls", "seconds", "kept_top_10",
+    assert frame.columns[:11] == [
+        "method", "kind", "strength", "upper_bound", "seeds", "searches", "model_calls", "kept_top_10",
         "queries_without_results", "reformulated_queries", "measure",
     ]  # fmt: skip
     assert report.to_pandas().shape == frame.shape

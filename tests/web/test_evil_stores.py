@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 from askew.core.errors import ConfigError, StoreError
@@ -13,6 +14,7 @@ from askew.pairs.plan import prepare
 from askew.pairs.recipe import read_recipe
 from askew.pairs.verify import verify
 from askew.search.disk import FORMAT, read_header, write_sealed
+from askew.train.selector import built_of
 from askew.ui.cli.main import run
 from askew.ui.explorer.opening import Sources, open_sources
 from search_server import SearchServer
@@ -127,6 +129,12 @@ def test_the_explorer_opens_a_store_with_such_a_plan_from_its_tables_only(kind, 
     assert "--trust-store" in found.reason
     assert found.store.steps()
     assert not evil.mark.exists() and server.requests == []
+
+
+def test_training_on_a_build_of_somebody_else_runs_no_code_of_its_measures(evil):
+    pairs = pl.DataFrame({"query_id": ["1"], "text": ["a"], "original_text": ["b"]})
+    built = built_of(pairs, ["RR@10", f"{evil.code}:Evil@10"], whole=True)
+    assert list(built.measures) == ["RR@10"] and not evil.mark.exists()
 
 
 @pytest.mark.parametrize("kind", ["callable", "http", "measure"])

@@ -140,8 +140,8 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
     )
 
 
-# The errors that the libraries may raise for a folder without a suitable model.
-LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
+# The errors that the libraries raise for a folder without a suitable model; some have no base class of their own.
+LOADING = Exception
 
 
 Given = ParamSpec("Given")

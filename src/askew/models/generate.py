@@ -316,14 +316,15 @@ def open_generator(
         need("peft", f"the adapter {adapter!r}", "lm")
         from peft import PeftModel
 
+        place = str(find_adapter(adapter))
         try:
-            model = PeftModel.from_pretrained(model, str(find_adapter(adapter))).merge_and_unload()
+            model = PeftModel.from_pretrained(model, place).merge_and_unload()
         except LOADING as error:
             raise cannot_load(name, kind, error) from error
     model.eval()
     longest = int(getattr(model.config, "max_position_embeddings", 512) or 512)
     model_id = SMOLLM if name == SMOLLM else identify(name, revision)
-    label = model_id if adapter is None else f"{model_id}+{identify(str(find_adapter(adapter)))}"
+    label = model_id if adapter is None else f"{model_id}+{identify(place)}"
     return Generator(label, model.to(best_device(device)), tokenizer, kind == "seq2seq", min(longest, 512))
 
 

@@ -178,7 +178,10 @@ class CompareReport(TableView):
             f"in one of the runs; for fewer than {FEWEST_NONZERO} of them, no change in percent is shown."
         )
         if any(found.low is None for found in self.results.values()):
-            notes.append("No interval: the test determines none, because all gains are equal or queries are too few.")
+            notes.append(
+                f"No interval: all gains are equal, queries are too few, or fewer than {FEWEST_NONZERO} and fewer than "
+                "half of the queries differ. For bounded measures, the test 'bounded' gives an interval."
+            )
         notes += measure_notes(self.asked)
         for one in self.asked:
             found = self.shifts.get(one.text)

@@ -207,8 +207,11 @@ class Built:
 
     @cached_property
     def measures(self) -> dict[str, MeasureRequest]:
-        """The measures of originals and candidates, by text."""
-        return {one.text: one for one in Catalogue().complete(self.scored)}
+        """The measures of originals and candidates, by text, without those whose code is in a Python file.
+
+        Somebody else may have written the build, so none of its code is run.
+        """
+        return {one.text: one for one in Catalogue().complete(text for text in self.scored if ".py:" not in text)}
 
     @cached_property
     def first(self) -> Ints:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -51,7 +51,8 @@ def tau_b(signs: Signs) -> Floats:
 
 ALPHA = 0.05
 _Z_POWER = 0.8416212335729143
-# A relative change needs this many queries with a nonzero value in one of the runs.
+# A relative change needs this many queries with a nonzero value in one of the runs, and so does an interval with a gain
+# other than 0, unless half of the queries have one.
 FEWEST_NONZERO = 20
 # Gains are skewed beyond this skewness / sqrt(n): there, to the first order (Edgeworth), skewness alone adds 0.025 to
 # the probability that one tail of the t and the randomization test rejects, 0.0845 * skewness / sqrt(n).
@@ -161,6 +162,11 @@ class Paired:
         """Whether the gains are so skewed that the default test can be wrong; see ``SKEWED``."""
         return self.skewness is not None and abs(self.skewness) > SKEWED * math.sqrt(self.n)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether so few queries differ that the interval would hold the mean too rarely, and is not given."""
+        return self.method != BOUNDED and self.improved + self.worsened < min(FEWEST_NONZERO, self.unchanged)
+
 
 def paired(
     old: Floats, new: Floats, direction: Direction, bounds: Bounds = UNBOUNDED, *, test: str = defaults.TEST,
@@ -187,7 +193,7 @@ def paired(
     is_relative = before != 0 and direction is not Direction.ZERO and nonzero >= FEWEST_NONZERO
     no_loss = None if bounded is None or margin is None else bounded.p_at_most(-margin)
     improved, worsened, unchanged = (int((sign == one).sum()) for one in (1, -1, 0))
-    return Paired(
+    found = Paired(
         len(gains), nonzero, before, after, (after - before) / abs(before) if is_relative else None, gain, low,
         high, test, tested.p, p_bounded=None if bounded is None else two_sided_p(bounded),
         skewness=float((away**3).mean()) / float((away**2).mean()) ** 1.5 if spread > 0 else None,
@@ -199,6 +205,7 @@ def paired(
         margin=margin, p_no_loss=no_loss,
         p_equivalent=None if no_loss is None or bounded is None else max(no_loss, bounded.p_at_least(margin or 0.0)),
     )  # fmt: skip
+    return replace(found, low=None, high=None, detectable=None) if found.sparse else found
 
 
 def rounded_gains(old: Floats, new: Floats, direction: Direction) -> Floats:

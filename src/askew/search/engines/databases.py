@@ -101,7 +101,7 @@ class _Database:
         close_all(self._clients)
 
     def _limited(self, job: Callable[[], Any]) -> Any:
-        """Run a job for ``timeout_s`` at most. The limits of the libraries hold for each part of a reply, not for all."""
+        """Run a job for ``timeout_s`` at most. The limits of the libraries hold for each part of a reply."""
         if self._is_local:
             return job()
         done = Future[Any]()

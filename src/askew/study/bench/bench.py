@@ -256,7 +256,7 @@ def _report(
         # A query without results in the base has nothing to keep.
         kept = kept_share(base_top, top_documents(one.hits))[np.diff(runner.base.hits.offsets) > 0]
         empty = int((np.diff(one.hits.offsets) == 0).sum())
-        costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
+        costs = Costs(one.searches, one.model_calls, float(kept.mean()), empty, one.reformulated)
         effect = None
         if meter is not None and method in searches:
             progress(0, 0, f"placebo lists: {method.text}")

@@ -265,13 +265,13 @@ def _named(name: str, mark: str) -> str:
     return f"{name}-{mark}" if mark else name
 
 
-def methods_table(report: BenchReport, mark: str = "", seconds: bool = True) -> Table:
+def methods_table(report: BenchReport, mark: str = "") -> Table:
     """The mean of each measure for each method with its change from the base, and the costs of the method."""
     labels = labels_of(report)
     head = [Column("method", CODE), *(Column(label) for label in labels.values()),
             Column("searches per query", digits=1), Column("model calls per query", digits=1),
             Column("top 10 kept", digits=0, unit="%"), Column("reformulated queries"),
-            Column("queries without results"), *([Column("seconds", digits=2)] if seconds else [])]  # fmt: skip
+            Column("queries without results")]  # fmt: skip
     rows: list[list[TableCell]] = []
     for row in report.rows:
         means = []
@@ -279,15 +279,13 @@ def methods_table(report: BenchReport, mark: str = "", seconds: bool = True) -> 
             change = "" if cell.against is None else f" ({n.change(cell.change)})"
             means.append(f"{n.mean(cell.mean)}{change}{f' {PARETO}' if name in row.pareto else ''}")
         costs = row.costs
-        taken = [costs.seconds or None] if seconds else []
         rows.append([row.label, *means, costs.searches, costs.model_calls, 100 * costs.kept, costs.reformulated,
-                     costs.empty, *taken])  # fmt: skip
+                     costs.empty])  # fmt: skip
     notes = [
         *marks_note(report),
         "Model calls: number of texts, or pairs of texts, that neural networks read or write. Top 10 kept: the share "
         "of the top 10 of the base that is also in the top 10 of the method, as a mean over queries with results. "
-        "Seconds: time to compute the run of this method alone, without the time to build the index; what methods "
-        "share counts for each of them. No value: not known.",
+        "No value: not known.",
     ]
     caption = (
         f"{report.collection}: means over {len(report.query_ids):,} queries, {report.k:,} documents each, with the "
@@ -312,7 +310,8 @@ def changes_table(report: BenchReport, mark: str = "") -> Table:
         f"over seeds. The column p has the p-value for the null hypothesis that {NULLS[report.test]} (test: "
         f"{report.test}), from which the interval of the gain comes too. The column p (Holm) has the p-value after "
         f"correction by Holm's method within each family of tests ({_tests(report)}). Nonzero queries: queries with a "
-        f"value other than 0; for fewer than {FEWEST_NONZERO} of them, no change in percent is shown."
+        f"value other than 0; for fewer than {FEWEST_NONZERO} of them, no change in percent is shown, and if "
+        f"fewer than {FEWEST_NONZERO} and fewer than half of the queries differ, no interval."
     )
     caption = "Each method compared with the base, paired by query"
     return Table(_named("changes", mark), caption, head, groups, [marks_note(report)[0], note])

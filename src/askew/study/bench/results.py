@@ -68,14 +68,13 @@ class BenchMeasure:
 class Costs:
     """The costs of a method, and how much it changes.
 
-    ``searches`` and ``model_calls`` are per query, None if unknown. ``seconds`` is the time of this method alone.
+    ``searches`` and ``model_calls`` are per query, None if unknown.
     ``kept`` is the share of the base's top 10 that is still in the top 10. ``empty`` and ``reformulated`` are the
     numbers of queries without results and of reformulated queries.
     """
 
     searches: float | None
     model_calls: float | None
-    seconds: float
     kept: float
     empty: int
     reformulated: int | None
@@ -224,7 +223,7 @@ def _method_facts(row: Row) -> dict[str, Any]:
     return {
         "method": row.method.row_text, "kind": row.method.kind, "strength": row.method.strength,
         "upper_bound": row.method.bound, "seeds": max((len(one) for one in row.seeds.values()), default=1),
-        "searches": row.costs.searches, "model_calls": row.costs.model_calls, "seconds": row.costs.seconds,
+        "searches": row.costs.searches, "model_calls": row.costs.model_calls,
         "kept_top_10": row.costs.kept, "queries_without_results": row.costs.empty,
         "reformulated_queries": row.costs.reformulated,
     }  # fmt: skip
@@ -309,7 +308,7 @@ def _mean_costs(costs: Sequence[Costs]) -> Costs:
 
     reformulated = mean("reformulated")
     return Costs(
-        mean("searches"), mean("model_calls"), mean("seconds") or 0.0, mean("kept") or 0.0,
+        mean("searches"), mean("model_calls"), mean("kept") or 0.0,
         max(one.empty for one in costs), None if reformulated is None else round(reformulated),
     )  # fmt: skip
 
@@ -350,7 +349,8 @@ def compared(
             found = paired(old, new, way, bounds, test=test)
             change, low, high = None, None, None
             if found.relative is not None:
-                change, (low, high) = 100 * found.relative, change_interval(np.arange(len(old)), old, new)
+                change = 100 * found.relative
+                low, high = (None, None) if found.sparse else change_interval(np.arange(len(old)), old, new)
             cells[method][one.text] = Cell(found.new, found.n, change, low, high, found)
     ps = {
         (method, name): cell.against.p
@@ -467,7 +467,9 @@ def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
             )
         values = {each.text: mine[each.text].fill_null(float("nan")).to_numpy().copy() for each in measures}
         effect = None if one["effect"] is None else Effect.of(one["effect"])
-        scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"]), effect))
+        # Earlier versions also wrote the seconds of each method, which counted shared work several times.
+        costs = Costs(**{name: value for name, value in one["costs"].items() if name != "seconds"})
+        scored.append(Scored(_method(one["method"]), values, costs, effect))
     return make_report(
         about["collection"], ids, about["k"], about["agree"], measures, scored, about["rules"], about["notes"],
         about["groups"], about.get("test", defaults.TEST),

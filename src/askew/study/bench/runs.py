@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -19,7 +18,7 @@ from askew.core.costs import counting_model_calls
 from askew.core.errors import ConfigError, DataError, Note, UnknownName
 from askew.core.groups import Groups
 from askew.core.measure import Direction
-from askew.core.plugins import build, names
+from askew.core.plugins import build
 from askew.core.protocols import MitigationPlugin, MitigationTask, RankerPlugin, check_lists
 from askew.core.ranking import Floats, Hits, Ints, Rankings
 from askew.measures.catalogue import Catalogue, MeasureRequest
@@ -252,7 +251,6 @@ class Candidates:
 
     table: pa.Table
     start: Ints
-    seconds: float
     model_calls: int
     notes: list[str]
 
@@ -266,7 +264,6 @@ class MethodRun:
     """
 
     hits: Hits
-    seconds: float = 0.0
     searches: float | None = None
     model_calls: float | None = None
     reformulated: int | None = None
@@ -324,13 +321,11 @@ class MethodRunner:
         return opened[method.kind](method)
 
     def searched(self, ranker: RankerPlugin, progress: Progress, searches: float = 1.0) -> MethodRun:
-        """Search with a ranker; a first search without timing excludes compilation and loading from the seconds."""
-        ranker.search(self.queries["text"].slice(0, 1).combine_chunks(), self._k)
-        start = time.perf_counter()
+        """Search with a ranker."""
         with counting_model_calls() as calls:
             parts = [ranker.search(rows["text"].combine_chunks(), self._k) for rows in self._chunks(progress)]
         hits = self._scorer.ordered(join_hits(parts))
-        return MethodRun(hits, time.perf_counter() - start, searches, calls.texts / len(self.query_ids))
+        return MethodRun(hits, searches, calls.texts / len(self.query_ids))
 
     def again(self, method: MitigationMethod, search: Search) -> Callable[[], Hits] | None:
         """Run a method again, for other counts of documents; None if it reads no counts, so that its lists stay."""
@@ -365,7 +360,7 @@ class MethodRunner:
         head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
 
         def find(progress: Progress) -> MethodRun:
-            start, base = time.perf_counter(), self.base.hits
+            base = self.base.hits
             rows = base.rows()
             documents = [self._text_of(doc) for doc in base.docs.tolist()]
             scores = head.logits([texts[row] for row in rows.tolist()], documents)
@@ -373,8 +368,7 @@ class MethodRunner:
             hits = self._scorer.ordered(ranked(rows, base.docs, scores, len(texts), self._k))
             # In the layout "apart" each text is encoded once; otherwise each pair is one text.
             read = len(set(texts)) + len(set(documents)) if head.layout == "apart" else len(documents)
-            seconds = self.base.seconds + time.perf_counter() - start
-            return MethodRun(hits, seconds, 1.0, read / len(texts))
+            return MethodRun(hits, 1.0, read / len(texts))
 
         return find
 
@@ -405,17 +399,12 @@ class MethodRunner:
                 self.query_ids, self.queries["text"].to_pylist(), first.hits, groups, counts, search, self.texts_of,
                 self._text_of,
             )  # fmt: skip
-            if method.name in names("mitigation"):
-                # An untimed first call with one query: compilation does not count.
-                one = taken(first.hits, np.array([0]))
-                plugin.rank(replace(task, query_ids=task.query_ids[:1], texts=task.texts[:1], first=one))
-            start = time.perf_counter()
             with counting_model_calls() as calls:
                 made = self._scorer.ordered(check_lists(plugin.rank(task), task, method.text))
             progress(1, 1)
             queries = len(self.query_ids)
             return replace(
-                first, hits=made, seconds=first.seconds + time.perf_counter() - start,
+                first, hits=made,
                 searches=None if first.searches is None else first.searches + searches / queries,
                 model_calls=None if first.model_calls is None else first.model_calls + calls.texts / queries,
             )  # fmt: skip
@@ -482,7 +471,7 @@ class MethodRunner:
             )
             progress(1, 1)
             made = cut(self._scorer.ordered(hits), self._k)
-            return MethodRun(made, 0.0, costs.get("searches"), costs.get("model_calls"), None, notes)
+            return MethodRun(made, costs.get("searches"), costs.get("model_calls"), None, notes)
 
         return find
 
@@ -492,7 +481,7 @@ class MethodRunner:
 
         def find(progress: Progress) -> MethodRun:
             made = self._made(method)
-            start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
+            reformulated, searches, parts, done = 0, 0, [], 0
             with counting_model_calls() as calls:
                 for rows in self._chunks(progress):
                     begin, end = made.start[[done, done + rows.num_rows]].tolist()
@@ -501,7 +490,7 @@ class MethodRunner:
                     reformulated, searches, done = reformulated + changed, searches + searched, done + rows.num_rows
             queries = len(self.query_ids)
             return MethodRun(
-                join_hits(parts), made.seconds + time.perf_counter() - start, searches / queries,
+                join_hits(parts), searches / queries,
                 (made.model_calls + calls.texts) / queries, reformulated, made.notes,
             )  # fmt: skip
 
@@ -537,7 +526,6 @@ class MethodRunner:
         """
         key = self._open_reformulator(method)
         if key not in self._candidates:
-            began = time.perf_counter()
             with counting_model_calls() as calls:
                 table = self._stages[key].run(self.queries)[0]
                 written = table.num_rows - self.queries.num_rows
@@ -549,7 +537,7 @@ class MethodRunner:
             refused = sum(dropped.values())
             words = f"reformulator {method.name}: the filters dropped {refused:,} of {written:,} reformulations"
             notes = [words] if written else []
-            self._candidates[key] = Candidates(kept, start, time.perf_counter() - began, calls.texts, notes)
+            self._candidates[key] = Candidates(kept, start, calls.texts, notes)
         return self._candidates[key]
 
     def texts_of(self, name: str) -> list[list[str]]:

@@ -36,12 +36,11 @@ COLLECTION: The collection: 'demo', 'irds:ID', a recipe, a store, or a folder wi
 --from (from_scores): Show the report of an earlier bench from its folder, without searching. Repeat it to show several
     collections on one page.
 --test: The test of differences: 'randomization', 't', 'wilcoxon' or 'bounded', as in 'askew compare'.
---seconds/--no-seconds: Show how long each method takes.
 **given: methods:texts base measures groups lexicon k agree equivalence sweep queries:path method_settings:texts
     out:path from_scores:paths test
 """, settings=_DEFAULTS)  # fmt: skip
 def bench_command(
-    collection: str | None = None, seconds: bool = True, store: str = str(_DEFAULTS.store), as_json: bool = False,
+    collection: str | None = None, store: str = str(_DEFAULTS.store), as_json: bool = False,
     latex: Path | None = None, csv: Path | None = None, figures: Path | None = None, **given: Any,
 ) -> None:  # fmt: skip
     """Compare mitigation methods on the judged queries of a collection: effectiveness and lean against a base ranker.
@@ -75,7 +74,7 @@ def bench_command(
     for report in reports:
         note(report.notes)
         effects = report.effects()
-        tables = [changes_table(report), methods_table(report, seconds=seconds), *([effects] if effects else [])]
+        tables = [changes_table(report), methods_table(report), *([effects] if effects else [])]
         if not as_json:
             for one in reversed(tables):
                 print_table(one)
