@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,6 @@ from askew.core.measure import Direction
 from askew.measures.statistics.bounded import BoundedMean, probability_below_zero, studentized_ends
 from askew.measures.statistics.randomization import RandomSets
 from askew.measures.statistics.significance import SKEWED, paired
-from askew.study.bench.settings import BenchSettings
 
 Floats = Any
 SIZES = (10, 30, 100, 300)
@@ -57,7 +55,9 @@ def discrete(name: str, values: list[float], chances: list[float], low: float = 
     """A distribution over a few values."""
     found, weights = np.array(values, np.float64), np.array(chances, np.float64)
     weights = weights / weights.sum()
-    return Law(name, lambda rng, shape: rng.choice(found, shape, p=weights), float(found @ weights), low, high)
+    # Rounded, since an interval that ends at 0 should hold a mean of 0 that was computed as 1e-18.
+    mean = round(float(found @ weights), 12)
+    return Law(name, lambda rng, shape: rng.choice(found, shape, p=weights), mean, low, high)
 
 
 def losses(data: Path | None) -> list[Law]:
@@ -356,6 +356,21 @@ def t_p(x: Floats) -> Floats:
     return 2 * np.minimum(t_at_most(x, 0.0), 1 - t_at_most(x, 0.0))
 
 
+def excess_lean(runs: list[Any], docs: Path, **how: Any) -> tuple[Floats, Floats]:
+    """The excess lean of the queries that have it in both runs."""
+    import askew
+
+    first, second = askew.measure(runs, docs=docs, measures=EXCESS, **how).runs
+    old = dict(zip(first.query_ids, first.values[EXCESS].tolist(), strict=True))
+    pairs = np.array([
+        (old[query], value)
+        for query, value in zip(second.query_ids, second.values[EXCESS].tolist(), strict=True)
+        if query in old
+    ])  # fmt: skip
+    pairs = pairs[~np.isnan(pairs).any(axis=1)]
+    return pairs[:, 0], pairs[:, 1]
+
+
 def real_scores(data: Path | None) -> Iterator[tuple[str, str, str, Floats, Floats]]:
     """Collection, measure and method, with the values of BM25 and of the method for the queries that have both."""
     import polars as pl
@@ -381,26 +396,15 @@ def real_scores(data: Path | None) -> Iterator[tuple[str, str, str, Floats, Floa
                     yield collection, measure, method, sizes(old[there]), sizes(new[there])
     for year in known:
         runs = [folder / "runs" / f"{year}.{one}.trec" for one in ("BM25", "D_BERT_KD_TASB")]
-        first, second = askew.measure(runs, docs=folder / "docs.tsv", measures=EXCESS, missing="zero").runs
-        by_query = dict(zip(first.query_ids, first.values[EXCESS].tolist(), strict=True))
-        pairs = np.array([
-            (by_query[query], value)
-            for query, value in zip(second.query_ids, second.values[EXCESS].tolist(), strict=True)
-            if query in by_query
-        ])  # fmt: skip
-        pairs = pairs[~np.isnan(pairs).any(axis=1)]
-        yield year.upper(), "excess lean", "D_BERT_KD_TASB", pairs[:, 0], pairs[:, 1]
+        old, new = excess_lean(runs, folder / "docs.tsv", missing="zero")
+        yield year.upper(), "excess lean", "D_BERT_KD_TASB", old, new
     if data is None:
         return
-    methods = ("greedy@3", "reformulate:reduce")
-    with tempfile.TemporaryDirectory() as store:
-        settings = BenchSettings(store=store, equivalence="light")
-        values = askew.bench(data / "boolq", list(methods), ["nDCG@10", EXCESS], settings=settings).values
-    old = values["bm25"][EXCESS]
-    for method in methods:
-        new = values[method][EXCESS]
-        there = ~np.isnan(old) & ~np.isnan(new)
-        yield "BoolQ", "excess lean", method, old[there], new[there]
+    # Query likelihood beside BM25, as the collection comes without runs of other rankers.
+    runs = [askew.Ranker(name).index(data / "boolq" / "docs.tsv").search(data / "boolq" / "queries.tsv", k=10)
+            for name in ("bm25", "qld")]  # fmt: skip
+    old, new = excess_lean(runs, data / "boolq" / "docs.tsv")
+    yield "BoolQ", "excess lean", "qld", old, new
 
 
 def skewness_of(x: Floats) -> Floats:
@@ -431,7 +435,7 @@ def differences(replications: int, data: Path | None) -> None:
         skewness = skewness_of(gains[None])[0] / math.sqrt(n)
         rows.append([f"{collection}: {measure}, {method}", str(n), f"{np.mean(gains != 0):.2f}", f"{skewness:+.2f}",
                      *(f"{one:.3f}" for one in shown)])  # fmt: skip
-        if method in (METHODS[0], "D_BERT_KD_TASB") or (measure == "excess lean" and method == "greedy@3"):
+        if method in (METHODS[0], "D_BERT_KD_TASB", "qld"):
             half = min(len(new) // 2, MOST)
             drawn = rng.permuted(np.broadcast_to(new, (replications, len(new))), axis=1)[:, : 2 * half]
             x = drawn[:, :half] - drawn[:, half:]

@@ -243,16 +243,15 @@ def test_an_interval_is_given_where_twenty_or_half_of_the_queries_differ(differ,
     assert found.low < found.gain < found.high
 
 
-@pytest.mark.parametrize("n", [30, 100])
-def test_no_interval_is_given_where_it_would_hold_the_mean_of_sparse_differences_too_rarely(n):
-    rng = np.random.default_rng(n)
+def test_no_interval_is_given_where_it_would_hold_the_mean_of_sparse_differences_too_rarely():
+    rng = np.random.default_rng(1)
     shown, held = [], []
     for _ in range(300):
-        gains = rng.choice([0, 0.1, -0.7], n, p=[0.92, 0.07, 0.01])
+        gains = rng.choice([0, 0.1, -0.7], 100, p=[0.92, 0.07, 0.01])
         low, high = RandomSets(gains).ends(0.05)
         held.append(low <= 0 <= high)
-        shown.append(paired(np.zeros(n), gains, Direction.UP, (-1.0, 1.0)).low is not None)
-    assert np.mean(held) < 0.92
+        shown.append(paired(np.zeros(100), gains, Direction.UP, (-1.0, 1.0)).low is not None)
+    assert np.mean(held) < 0.8
     assert np.mean(shown) < 0.01
 
 
