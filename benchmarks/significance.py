@@ -458,12 +458,12 @@ def differences(replications: int, data: Path | None) -> None:
             student = share(law, n, replications, 8, lambda x, at=law.mean: _inside(t_interval(x), at))
             held = np.array([low <= law.mean <= high for low, high in found])
             # What askew shows: no interval where few queries differ.
-            kept = np.array([paired(np.zeros(n), row, Direction.UP).low is not None for row in samples])
-            outside = [BoundedMean(row, *BOUNDED) for row in np.array(samples)[~kept]]
+            has_ends = np.array([paired(np.zeros(n), row, Direction.UP).low is not None for row in samples])
+            outside = [BoundedMean(row, *BOUNDED) for row in np.array(samples)[~has_ends]]
             bounded = [one.lower(0.025) <= law.mean <= one.upper(0.025) for one in outside]
-            rows.append([law.name, str(n), f"{held.mean():.3f}", f"{student:.3f}", f"{kept.mean():.3f}",
-                         f"{held[kept].mean():.3f}" if kept.any() else "-",
-                         f"{np.mean(~held & kept):.3f}", f"{np.mean(bounded):.3f}" if bounded else "-"])  # fmt: skip
+            rows.append([law.name, str(n), f"{held.mean():.3f}", f"{student:.3f}", f"{has_ends.mean():.3f}",
+                         f"{held[has_ends].mean():.3f}" if has_ends.any() else "-",
+                         f"{np.mean(~held & has_ends):.3f}", f"{np.mean(bounded):.3f}" if bounded else "-"])  # fmt: skip
     table("95% intervals of a mean difference: coverage of all intervals; the share that askew shows (not where fewer "
           "than 20 and fewer than half of the queries differ), their coverage, and the share of the samples with a "
           "shown interval that is wrong; coverage of the bounded interval where none is shown", [

@@ -318,7 +318,9 @@ def test_t_and_wilcoxon_are_those_of_scipy(sample):
     found = {test: paired(old, new, Direction.UP, test=test) for test in ("t", "wilcoxon")}
     scipy_t = stats.ttest_rel(new, old)
     ends = scipy_t.confidence_interval()
-    assert (found["t"].p, found["t"].low, found["t"].high) == pytest.approx((scipy_t.pvalue, ends.low, ends.high))
+    assert found["t"].p == pytest.approx(scipy_t.pvalue)
+    if not found["t"].sparse:
+        assert (found["t"].low, found["t"].high) == pytest.approx((ends.low, ends.high))
     gains = new - old
     gains[np.abs(gains) < 1e-12] = 0.0
     assert found["wilcoxon"].p == pytest.approx(stats.wilcoxon(gains).pvalue)

@@ -78,7 +78,7 @@ class _Database:
                 client = self._clients.pop() if self._clients else self._limited(self._open)
             try:
                 searched = self._vectors(texts) if getattr(self, "model", None) else texts
-                answers = [self._limited(lambda query=query: list(self._rows(client, query, k))) for query in searched]
+                answers = [self._limited(self._rows, client, query, k) for query in searched]
                 return [[self._found(*row) for row in rows] for rows in answers]
             finally:
                 self._clients.append(client)
@@ -100,15 +100,15 @@ class _Database:
     def close(self) -> None:
         close_all(self._clients)
 
-    def _limited(self, job: Callable[[], Any]) -> Any:
+    def _limited(self, job: Callable[..., Any], *given: Any) -> Any:
         """Run a job for ``timeout_s`` at most. The limits of the libraries hold for each part of a reply."""
         if self._is_local:
-            return job()
+            return job(*given)
         done = Future[Any]()
 
         def work() -> None:
             try:
-                done.set_result(job())
+                done.set_result(job(*given))
             except BaseException as error:
                 done.set_exception(error)
 
