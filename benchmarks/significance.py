@@ -463,7 +463,8 @@ def differences(replications: int, data: Path | None) -> None:
             bounded = [one.lower(0.025) <= law.mean <= one.upper(0.025) for one in outside]
             rows.append([law.name, str(n), f"{held.mean():.3f}", f"{student:.3f}", f"{has_ends.mean():.3f}",
                          f"{held[has_ends].mean():.3f}" if has_ends.any() else "-",
-                         f"{np.mean(~held & has_ends):.3f}", f"{np.mean(bounded):.3f}" if bounded else "-"])  # fmt: skip
+                         f"{np.mean(~held & has_ends):.3f}",
+                         f"{np.mean(bounded):.3f}" if bounded else "-"])  # fmt: skip
     table("95% intervals of a mean difference: coverage of all intervals; the share that askew shows (not where fewer "
           "than 20 and fewer than half of the queries differ), their coverage, and the share of the samples with a "
           "shown interval that is wrong; coverage of the bounded interval where none is shown", [
