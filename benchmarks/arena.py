@@ -3,6 +3,7 @@
     python benchmarks/arena.py run boolq --data DATA --work WORK     search, measure, and keep the scores of every query
     python benchmarks/arena.py run dl --seed 8 --data DATA --work WORK   the rewriting model alone, with another seed
     python benchmarks/arena.py show [--out PAGE]                     tables and the page again, from the kept scores
+    python benchmarks/arena.py effects --data DATA                   what each method changes beyond chance
 
 ``run`` calls askew.bench with METHODS and keeps what it writes to ``tables/scores.parquet`` under ``benchmarks/arena``.
 The queries are those of negatives.py, and its rankers take part as runs, three seeds each: they were trained on SQuAD,
@@ -12,6 +13,9 @@ documents per query; with ``--base dense`` the methods that need no training are
 (all-MiniLM-L6-v2) instead.
 
 ``show`` is ``askew bench --from benchmarks/arena/boolq.parquet --from ... --out PAGE``.
+
+``effects`` runs EFFECTS on samples of the judged queries, also on placebo lists (see askew.study.bench.effects), and
+measures them with the words of a second lexicon that the default one does not have.
 """
 
 from __future__ import annotations
@@ -20,15 +24,18 @@ import argparse
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from negatives_data import TESTS, Seen, documents, open_test_set
 
 import askew
+from askew.core.lexicon import load_lexicon
 from askew.study.bench.bench import show_bench
 from askew.study.bench.results import SCORES, compared, merged_seeds
 
@@ -57,6 +64,12 @@ NAMED = (
     "reformulate:rewrite", "reformulate:rewrite+greedy@3", "reformulate:rewrite:selector", "reformulate:rewrite:oracle",
     "run:cross-encoder", "run:negatives@0.5", "run:lean-list@0.5", "run:adversary@1",
 )  # fmt: skip
+# What ``effects`` runs by default (methods without a neural network), and the number of queries.
+EFFECTS = (
+    "qld", "rm3", "greedy@3", "greedy@10", "mmr@0.75", "detconstsort@1", "fairtopk@1", "reformulate:reduce",
+    "reformulate:reduce:one-search", "reformulate:reduce+greedy@3",
+)  # fmt: skip
+SAMPLE, SEED = 500, 20
 GREEDY = "greedy@3"
 RIVALS = tuple(one for one in NAMED if one.startswith("reformulate:rewrite") and "oracle" not in one)
 SHOWN = {
@@ -213,7 +226,7 @@ def print_seeds() -> None:
 
 def print_row(*cells: str) -> None:
     """A row of a Markdown table."""
-    print(f"| {' | '.join(cells)} |")
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def print_named(name: str, title: str, report: Any) -> None:
@@ -234,6 +247,58 @@ def print_rival(name: str, title: str, report: Any) -> None:
 
 def changes(cells: Any) -> list[str]:
     return [cell_text(cells[name]) for name in SHOWN]
+
+
+def effects(options: argparse.Namespace) -> None:
+    """What each method changes beyond chance, and what happens to each group."""
+    first, second = load_lexicon("rekabsaz2020"), load_lexicon("rekabsaz2021")
+    used = {term for terms in first.groups.values() for term in terms}
+    rows = [(term, group) for group, terms in second.groups.items() for term in terms if term not in used]
+    print(f"disjoint lexicon: the {len(rows)} words of {second.name} that are not in {first.name}\n")
+    print_row(
+        "method", "collection", "queries", "nDCG@10", "lean", "by chance", "excess before, after", "its change",
+        "words for women", "words for men", "nobody", "disjoint lexicon", "verdict",
+    )  # fmt: skip
+    print_row("---", "---", *["--:"] * 10, "---")
+    with tempfile.TemporaryDirectory() as work:
+        disjoint = Path(work) / "disjoint.csv"
+        disjoint.write_text("".join(f'"{term}",{group}\n' for term, group in rows), encoding="utf-8")
+        measures = ["nDCG@10", "ARaB(tf)@10", f"ARaB(tf,lexicon='{disjoint}')@10"]
+        for name in options.collections:
+            sample = sampled_collection(options.data, name, options.queries, Path(work))
+            settings = askew.BenchSettings(store=Path(work) / "store")
+            found = askew.bench(sample, options.methods, measures, settings=settings)
+            for row in found.rows[1:]:
+                print_effect(row, NAMES[f"{name}, base bm25"], len(found.query_ids))
+
+
+def sampled_collection(data: Path, name: str, queries: int, work: Path) -> askew.Collection:
+    """A collection with some of its judged queries; those of both years of DL."""
+    source, folder = data / TESTS[COLLECTIONS[name][0]][0].partition("@")[0], work / name
+    folder.mkdir()
+    (folder / "docs.tsv").symlink_to((source / "docs.tsv").resolve())
+    for kind, file in (("queries*.tsv", "queries.tsv"), ("qrels*.txt", "qrels.txt")):
+        whole = "".join(path.read_text(encoding="utf-8") for path in sorted(source.glob(kind)))
+        (folder / file).write_text(whole, encoding="utf-8")
+    judged = askew.Collection.open(folder).judged_queries()
+    rows = np.sort(np.random.default_rng(SEED).permutation(judged.num_rows)[:queries])
+    some = judged.take(pa.array(rows))
+    texts = dict(zip(some["query_id"].to_pylist(), some["text"].to_pylist(), strict=True))
+    return askew.Collection.open(folder, queries=texts)
+
+
+def print_effect(row: Any, collection: str, queries: int) -> None:
+    """What one method changes: a row."""
+    effect, (quality, _, other) = row.effect, row.cells.values()
+    change, low, high = effect.excess_change
+    interval = "" if low is None or high is None else f" [{low:+.4f}, {high:+.4f}]"
+    exposure = (effect.words[group] for group in ("female", "male"))
+    words = (f"{before:.1f} to {after:.1f} ({after / before - 1:+.0%})" for before, after in exposure)
+    print_row(
+        f"`{row.method.row_text}`", collection, f"{queries}", cell_text(quality), f"{effect.change:+.1%}",
+        f"{effect.by_chance:+.1%}", f"{effect.excess[0]:.4f}, {effect.excess[1]:.4f}", f"{change:+.4f}{interval}",
+        *words, f"{effect.nobody[0]:.0%} to {effect.nobody[1]:.0%}", cell_text(other), effect.verdict,
+    )  # fmt: skip
 
 
 def count_text(count: float | None) -> str:
@@ -276,6 +341,12 @@ def main() -> None:
     one = parts.add_parser("show")
     one.add_argument("--out", type=Path)
     one.set_defaults(do=show)
+    one = parts.add_parser("effects")
+    one.add_argument("--data", type=Path, required=True)
+    one.add_argument("--queries", type=int, default=SAMPLE)
+    one.add_argument("--collections", nargs="*", choices=list(COLLECTIONS), default=list(COLLECTIONS))
+    one.add_argument("--methods", nargs="*", default=list(EFFECTS))
+    one.set_defaults(do=effects)
     options = parser.parse_args()
     options.do(options)
 

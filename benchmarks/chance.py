@@ -1,7 +1,7 @@
 """Lean beyond chance: error rates and power by simulation, and how much of a measured lean is chance.
 
     python benchmarks/chance.py simulate --data DATA     engines without lean, and with a planted lean, on real results
-    python benchmarks/chance.py tables --data DATA       what chance explains of real results and of what methods change
+    python benchmarks/chance.py tables --data DATA       what chance explains of real results
 
 ``simulate`` takes the top 100 of BM25 for real queries. All passages of an article, or all near-duplicates, get one
 direction: directions are permuted among articles, so that the engine is topical and has no lean. In some queries a lean
@@ -12,13 +12,12 @@ not know which documents are of one article (hidden, and DL), it tests nothing.
 
 ``tables`` compares the lean of BM25 with three nulls: the direction of each document drawn anew at the share of the
 collection (A), counts permuted among the retrieved documents that name anyone (B), and the null of askew, by article.
-Then greedy reranking and DetConstSort are run, also on placebo lists, and judged by a lexicon without shared words.
+What methods change beyond chance: arena.py effects.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +31,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
-import askew
 from askew.core.lexicon import load_lexicon
 from askew.core.protocols import DocMentions, Inputs
 from askew.core.ranking import Rankings
@@ -239,57 +237,6 @@ def tables(options: argparse.Namespace) -> None:
         ends = f"[{part.excess.mean:+.4f}, {part.excess.low:+.4f} to {part.excess.high:+.4f}]"
         print(f"| {name} | {queries} | {observed:.4f} | {kept} | {part.expected:.4f} ({part.expected / observed:.0%}) "
               f"{ends} | {part.p:.4f} |", flush=True)  # fmt: skip
-    first, second = load_lexicon("rekabsaz2020"), load_lexicon("rekabsaz2021")
-    with tempfile.TemporaryDirectory() as work:
-        disjoint = Path(work) / "disjoint.csv"
-        used = {term for terms in first.groups.values() for term in terms}
-        rows = [(term, group) for group, terms in second.groups.items() for term in terms if term not in used]
-        disjoint.write_text("".join(f'"{term}",{group}\n' for term, group in rows), encoding="utf-8")
-        print(f"\ndisjoint lexicon: the {len(rows)} words of {second.name} that are not in {first.name}\n")
-        head = "method", "collection", "queries", "nDCG@10", "lean", "by chance", "excess before, after", "its change"
-        print(
-            " | ".join(
-                ["", *head, "words for women", "words for men", "nobody", "disjoint lexicon", "verdict", ""]
-            ).strip()
-        )
-        print(f"|---|---|{'--:|' * 10}---|")
-        for name in COLLECTIONS:
-            found = askew.bench(
-                open_bench(options, name), ["greedy@3", "detconstsort@1"],
-                ["nDCG@10", "ARaB(tf)@10", f"ARaB(tf,lexicon='{disjoint}')@10"],
-            )  # fmt: skip
-            for row in found.rows:
-                if (effect := row.effect) is not None and not row.base:
-                    quality, _, other = row.cells.values()
-                    words = {group: after / before - 1 for group, (before, after) in effect.words.items()}
-                    change, low, high = effect.excess_change
-                    print(
-                        f"| {row.method.row_text} | {name} | {len(found.query_ids)} | {change_of(quality)} | "
-                        f"{effect.change:+.1%} | {effect.by_chance:+.1%} | {effect.excess[0]:.4f}, "
-                        f"{effect.excess[1]:.4f} | {change:+.4f}{ends_of(low, high, 4)} | {words['female']:+.0%} | "
-                        f"{words['male']:+.0%} | {effect.nobody[0]:.0%} to {effect.nobody[1]:.0%} | "
-                        f"{change_of(other)}{ends_of(other.low, other.high, 1)} | {effect.verdict} |", flush=True,
-                    )  # fmt: skip
-
-
-def change_of(cell: Any) -> str:
-    """A change in percent, where there is one."""
-    return "-" if cell.change is None else f"{cell.change:+.1f}%"
-
-
-def ends_of(low: float | None, high: float | None, digits: int) -> str:
-    """An interval, where there is one."""
-    return "" if low is None or high is None else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
-
-
-def open_bench(options: argparse.Namespace, name: str) -> askew.Collection:
-    """The collection with a sample of its judged queries."""
-    opened = askew.Collection.open(f"{options.data / COLLECTIONS[name]}{'@dl20' if name == 'DL' else ''}")
-    judged = opened.judged_queries()
-    rows = np.sort(np.random.default_rng(SEED).permutation(judged.num_rows)[: options.queries])
-    some = judged.take(pa.array(rows))
-    texts = dict(zip(some["query_id"].to_pylist(), some["text"].to_pylist(), strict=True))
-    return askew.Collection.open(opened, queries=texts)
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ import askew
 from askew.core.errors import ConfigError, DataError, StageError
 from askew.study.audit.engine import NEITHER
 from askew.study.audit.findings import _strict
-from askew.study.audit.page import sensitivity_said
-from askew.study.audit.report import next_steps
+from askew.study.audit.page import sensitivity_said, write_audit
+from askew.study.audit.report import next_steps, read_audit
 from search_server import ToyEngine
 
 DOCS = {
@@ -276,9 +276,15 @@ def test_a_signed_verdict_is_compared_with_other_choices(report):
     assert {"gender", "rekabsaz2020"} <= {one.label.split()[1] for one in report.sensitivity.combinations}
 
 
-def test_the_lean_that_another_order_would_have_is_measured(report):
-    assert report.reranking is not None
-    assert report.reranking.before == pytest.approx(report[askew.ARaB("tf", sign="abs") @ 10].mean)
+def test_what_another_order_would_change_is_compared_with_placebo_lists(report, tmp_path):
+    assert list(report.effects) == ["greedy", "detconstsort"]
+    greedy = report.effects["greedy"]
+    assert greedy.change is not None and greedy.by_chance is not None and greedy.words.keys() == {"male", "female"}
+    words = report.words_per_query
+    assert {name: ends[0] for name, ends in greedy.words.items()} == pytest.approx(words)
+    write_audit(report, tmp_path / "audit", keep_queries=False)
+    assert read_audit(tmp_path / "audit").effects == report.effects
+    assert 'id="effects"' in (tmp_path / "audit" / "report.html").read_text()
 
 
 def test_numbers_and_tables_have_ids_and_no_query_text_unless_it_is_to_be_kept(tmp_path):

@@ -35,7 +35,7 @@ from askew.study.audit.engine import (
 )
 from askew.study.audit.findings import (
     Reformulating,
-    reranking_of,
+    reranking_effects,
     sensitivity_of,
     times_less,
     words_per_query,
@@ -189,7 +189,7 @@ def _report(
         },
         headline=first, parts=measured.parts, worst=worst,
         reformulations=tried.tried, dropped_reformulations=tried.dropped,
-        sensitivity=sensitive, reranking=reranking_of(run, measured), words_per_query=words,
+        sensitivity=sensitive, effects=reranking_effects(run, whole), words_per_query=words,
         reading=reading.strip(),
         effectiveness=None if effect is None else effect.text, agree=how.agree, reduction=how.reduction,
         model=tried.model, notes=[*measured.notes, *notes],

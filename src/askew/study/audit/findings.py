@@ -15,9 +15,8 @@ from askew.core import defaults
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError
 from askew.core.groups import LEARNED, WHO, Groups
-from askew.core.measure import Direction, Measure
+from askew.core.measure import Measure
 from askew.core.outcome import Outcome, outcome_of, verdict
-from askew.core.ranking import Floats
 from askew.measures.catalogue import find_family
 from askew.measures.headline import Headline
 from askew.measures.lists import QrelsLike, as_judgements
@@ -34,10 +33,10 @@ from askew.rewrite.reformulate import (
     make_reformulator,
     reformulate,
 )
-from askew.search.rerank import reorder
 from askew.study.audit.engine import AuditedEngine, AuditedRun, AuditMeasures, Progress, of_query, toward
-from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Reranking, Tried, WorstQuery
+from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Tried, WorstQuery
 from askew.study.audit.settings import AuditSettings
+from askew.study.bench.effects import Effect, effects_of_runs, lean_without_sign
 from askew.study.sensitivity import axes_of, lexicons_with, sensitivity
 
 # The queries with the largest lean, and the counted words in their results.
@@ -296,23 +295,20 @@ def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
 
 # Estimate how reranking the same results would change the lean, without a further request to the engine.
 
-# Of the methods that need no model, the one with the best trade-off of lean and effectiveness in docs/results.md.
-METHOD = "greedy"
+# Methods that need no model: one minimizes the lean, the other gives each group its share.
+METHODS = ("greedy", "detconstsort")
 
 
-def reranking_of(run: AuditedRun, measured: MeasureReport) -> Reranking | None:
-    """Rerank the results with ``greedy`` and measure them; None if a text is missing, as its groups are unknown."""
-    if any(doc not in run.docs for doc in run.lines["doc_id"].unique().to_list()):
-        return None
-    ordered = reorder(run.lines, dict(run.docs), run.measures.named, method=METHOD)
-    again = replace(run, lines=ordered).without_judgements().measured()
-    lean = run.measures.lean
+def reranking_effects(run: AuditedRun, whole: object) -> dict[str, Effect]:
+    """What reranking changes; nothing if a text is missing, as its groups are unknown, or there are not two groups.
 
-    def size(values: Floats) -> float:
-        known = values[~np.isnan(values)]
-        return float(np.abs(known).mean() if lean.direction is Direction.ZERO else known.mean())
-
-    return Reranking(METHOD, size(measured.runs[0].values[lean.text]), size(again.runs[0].values[lean.text]))
+    ``whole`` is the collection, if it is known.
+    """
+    lean = lean_without_sign([run.measures.lean])
+    if lean is None or any(doc not in run.docs for doc in run.lines["doc_id"].unique().to_list()):
+        return {}
+    lexicons = {str(lean.measure.param("lexicon")): run.measures.lexicon}
+    return effects_of_runs(run.lines, dict(run.docs) if whole is None else whole, lean, lexicons, methods=METHODS)
 
 
 # Check whether the verdict of an audit is the same with other word lists and measures.

@@ -30,6 +30,7 @@ from askew.report.page import (
 )
 from askew.report.table import CODE, NAME, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, html_table, table
 from askew.study.audit.report import FILE, AuditReport, WorstQuery
+from askew.study.bench.effects import effects_table
 from askew.study.tables import parts_table
 
 # The tables and sentences of an audit, for report.html and for the explorer.
@@ -250,10 +251,15 @@ def audit_sections(report: AuditReport, parts: PageParts | None = None, keep_que
     words = f"Candidate reformulations that were not sent to the engine, by reason: {dropped}."
     ways = partial(pl.DataFrame, [vars(one) for one in report.sensitivity.combinations], infer_schema_length=None)
     sensitivity = [listed(sensitivity_said(report)), _drawn(parts, sensitivity_table(report), ways)]
+    reranked = []
+    if report.effects:
+        shown_effects = _drawn(parts, effects_table(report.effects, "effects"))
+        reranked = [Section("effects", "Another order of the results", [shown_effects])]
     return [
         *sections,
         Section("worst", "Worst queries", worst),
         Section("reformulations", "Reformulations", [tried, *([paragraph(words, kind="note")] if dropped else [])]),
+        *reranked,
         Section("sensitivity", "Sensitivity", sensitivity),
         Section("limits", "Limits", [listed([NOT_BIAS, *LIMITS, *report.notes])]),
     ]

@@ -23,6 +23,7 @@ from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
 from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, table
+from askew.study.bench.effects import Effect
 
 FILE = "audit.json"
 
@@ -94,20 +95,6 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Reranking:
-    """The mean of the measure of lean before and after reranking; of absolute values if zero is the best value."""
-
-    method: str
-    before: float
-    after: float
-
-    @property
-    def reduction(self) -> float | None:
-        """The share by which the lean is reduced; None if it was zero."""
-        return None if self.before == 0 else 1 - self.after / self.before
-
-
-@dataclass(frozen=True)
 class Alternative:
     """The mean with one measure, word list and tokenizer, with its interval and the group that it leans toward."""
 
@@ -146,7 +133,7 @@ class AuditReport(TableView):
     queries. ``worst`` has the neutral queries that lean beyond chance, with their results. ``reformulations`` were
     tried on the engine. ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that are
     true, and ``passed`` the others, each with the value that was compared. ``reading`` says how to read the deciding
-    measure, and ``next_steps`` recommends what to do.
+    measure, and ``next_steps`` recommends what to do. ``effects`` says what reranking the results would change.
     """
 
     engine: str
@@ -165,7 +152,7 @@ class AuditReport(TableView):
     sensitivity: AuditSensitivity
     # Files of earlier versions lack some of the following.
     headline: Headline | None = None
-    reranking: Reranking | None = None
+    effects: Mapping[str, Effect] = field(default_factory=dict)
     words_per_query: Mapping[str, float] = field(default_factory=dict)
     reading: str = ""
     effectiveness: str | None = None
@@ -289,7 +276,8 @@ def _from_json(kind: Any, value: Any) -> Any:
     if NoneType in inner:
         return None if value is None else _from_json(inner[0], value)
     if origin in (list, tuple) and isinstance(value, list):
-        return origin(_from_json(inner[0], one) for one in value)
+        kinds = inner[:1] * len(value) if origin is list or Ellipsis in inner else inner
+        return origin(_from_json(part, one) for part, one in zip(kinds, value, strict=True))
     if origin in (dict, Mapping) and isinstance(value, dict):
         return {key: _from_json(inner[1], one) for key, one in value.items()}
     if kind is float and type(value) is int:
@@ -329,15 +317,14 @@ def next_steps(report: AuditReport) -> list[str]:
     at_zero = report.measures[report.deciding].better == BETTER[Direction.ZERO]
     if report.reformulations:
         said.append(_of_reformulations(report, at_zero))
-    order = report.reranking
-    if order is not None and at_zero and order.reduction is not None:
-        said.append(
-            f"Another order of the same results ({order.method}) would not reduce the lean."
-            if order.reduction <= 0
-            else f"Another order of the same {report.k} results ({order.method}) would reduce the mean distance of "
-            f"{report.deciding} from zero by {order.reduction:.0%}, from {order.before:.4f} to {order.after:.4f}. To "
-            "measure the cost in effectiveness, run askew bench."
-        )
+    for method, effect in report.effects.items():
+        if effect.change is not None:
+            chance = "" if effect.by_chance is None else f" ({effect.by_chance:+.0%} on placebo lists)"
+            said.append(
+                f"Another order of the same {report.k} results ({method}) would change the mean of {effect.measure} by "
+                f"{effect.change:+.0%}{chance}: {effect.verdict}. To measure the cost in effectiveness, run askew "
+                "bench."
+            )
     trust = report.sensitivity
     if trust.holds < trust.of:
         said.append(

@@ -7,22 +7,30 @@ lists. Each method is therefore also run on placebo lists: the same lists, with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from askew.core import defaults
+from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction, Measure
-from askew.core.protocols import DocMentions, Inputs
+from askew.core.plugins import build
+from askew.core.protocols import DocMentions, Inputs, MitigationTask, check_lists
 from askew.core.ranking import Floats, Hits, Rankings
-from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.measures.catalogue import MeasureRequest
 from askew.measures.chance import SEED, Null
 from askew.measures.common import GroupDifference, mentions_for
+from askew.measures.counts import DocumentSource
+from askew.measures.lists import RunLike
+from askew.measures.measure import count_inputs, read_runs
 from askew.measures.requested import count_key
 from askew.measures.scorer import Scorer
 from askew.measures.statistics.significance import paired
 from askew.report.table import CODE, NAME, Cell, Column, Estimate, Table, table
+from askew.search.annotated import compared_groups
 
 # How often the directions are drawn for the placebo lists, whose lean is a mean over all queries.
 PLACEBOS = 10
@@ -72,13 +80,50 @@ class Effect:
         return ", ".join(["beyond chance" if less else "only chance", *(f"erases {name}" for name in self.erases)])
 
 
-def lean_without_sign(asked: Sequence[MeasureRequest], catalogue: Catalogue) -> MeasureRequest | None:
+def lean_without_sign(asked: Sequence[MeasureRequest]) -> MeasureRequest | None:
     """The first measure that is a difference of two groups, without its sign; None if there is none."""
     for one in asked:
         if isinstance(one.family, GroupDifference) and len(one.groups) == 2:
-            (request,) = catalogue.complete([Measure.parse(one.text)(sign="abs").text])
-            return request
+            text = Measure.parse(one.text)(sign="abs").text
+            return replace(one, text=text, measure=one.measure(sign="abs"))
     return None
+
+
+def effects_of_runs(
+    base: RunLike, docs: object, lean: MeasureRequest, lexicons: Mapping[str, Lexicon],
+    runs: Mapping[str, RunLike] | None = None, methods: Sequence[str] = (),
+) -> dict[str, Effect]:  # fmt: skip
+    """What other runs of the queries of a run change, and mitigation methods that reorder the run."""
+    # Methods also read the documents below the cutoff.
+    deep = replace(lean, measure=Measure(lean.measure.name, lean.measure.params))
+    given = {"": base, **(runs or {})}
+    measured = read_runs([lean], given, published=False, run_format=defaults.RUN_FORMAT, brief=True)
+    counted = count_inputs([deep] if methods else [lean], measured, DocumentSource(docs), lexicons)
+    ids = counted.lists[0].query_ids
+    first, *others = (_hits(one.ordered("score"), ids) for one in counted.lists)
+    meter = EffectMeter(counted.scorer, lean, ids, first)
+    effects = {name: meter.effect(hits, None) for name, hits in zip(runs or {}, others, strict=True)}
+    for name in methods:
+        method, _, strength = name.partition("@")
+        plugin = build("mitigation", method, {"strength": float(strength)} if strength else {})
+
+        def reorder(plugin: Any = plugin, name: str = name) -> Hits:
+            mentions = counted.scorer.mentions(*count_key(lean.measure))
+            groups, counts = compared_groups(mentions, "-".join(lean.groups))
+            task = MitigationTask(ids.to_pylist(), [""] * len(ids), first, groups, counts)
+            return check_lists(plugin.rank(task), task, name)
+
+        effects[name] = meter.effect(reorder(), reorder)
+    return effects
+
+
+def _hits(ranked: Rankings, ids: pa.Array) -> Hits:
+    """The lists of these queries; empty for a query without results."""
+    rows = pc.index_in(ids, value_set=ranked.query_ids)
+    found = ranked.select(rows.drop_null().to_numpy().astype(np.int64))
+    lengths = np.zeros(len(ids), np.int64)
+    lengths[rows.is_valid().to_numpy(zero_copy_only=False)] = found.lengths
+    return Hits(np.append(0, np.cumsum(lengths)), found.docs.astype(np.int32), -found.ranks().astype(np.float32))
 
 
 class EffectMeter:

@@ -102,7 +102,7 @@ class BenchScorer(Evaluate):
 
     def effect_meter(self, base: Hits) -> EffectMeter | None:
         """What compares lists with those of the base; None if no measure is a difference of two groups."""
-        lean = lean_without_sign(self.asked, self._catalogue)
+        lean = lean_without_sign(self.asked)
         return None if lean is None else EffectMeter(self.scorer, lean, self._query_ids, base)
 
     def ordered(self, hits: Hits) -> Hits:
