@@ -14,7 +14,7 @@ documents per query; with ``--base dense`` the methods that need no training are
 
 ``show`` is ``askew bench --from benchmarks/arena/boolq.parquet --from ... --out PAGE``.
 
-``effects`` runs EFFECTS on samples of the judged queries, also on placebo lists (see askew.study.bench.effects), and
+``effects`` runs EFFECTS on samples of the judged queries, also on placebo lists (see askew.measures.effects), and
 measures them with the words of a second lexicon that the default one does not have.
 """
 

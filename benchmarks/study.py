@@ -29,11 +29,11 @@ import askew
 from askew.core.lexicon import load_lexicon
 from askew.core.text import is_clipped
 from askew.measures.catalogue import Catalogue
+from askew.measures.effects import Effect, effects_of_runs, lean_without_sign
 from askew.measures.mentions import Marker
 from askew.measures.relevance import why_parts
 from askew.measures.resolver import default_resolver
 from askew.search.rerank import reorder
-from askew.study.bench.effects import Effect, effects_of_runs, lean_without_sign
 
 LEAN = "ARaB(tf,sign=abs)@10"
 RERANKERS, RERANKED = ("greedy@3", "detconstsort@1"), ("BM25", "D_BERT_KD_TASB")
@@ -69,13 +69,19 @@ def systems(sets: Sequence[RunSet], clipped: Mapping[str, tuple[int, int]]) -> N
             words = [clipped.get(doc, (0, 0)) for doc in top["doc_id"].to_list()]
             share = {part.name: f"{part.share:.0%}" for part in found.parts if part.kind == "why"}
             rows.append([
-                one.title, run.name, str(mean.n), f"{mean.mean:.4f}", f"{1 - excess.mean / mean.mean:.0%}",
-                f"{excess.mean:+.4f} [{excess.low:+.4f}, {excess.high:+.4f}]",
+                one.title, run.name, str(mean.n), f"{mean.mean:.4f}",
+                f"{1 - excess.mean / mean.mean:.0%}" if mean.mean else "-",
+                f"{excess.mean:+.4f}{ends(excess.low, excess.high)}",
                 f"{sum(cut for _, cut in words) / max(1, sum(count for count, _ in words)):.0%}",
                 *(share.get(reason, "-") for reason in reasons),
             ])  # fmt: skip
     head = ["queries of", "run", "queries", "mean", "by chance", "excess [95%]", "clipped"]
     table([*head, *reasons], rows)
+
+
+def ends(low: float | None, high: float | None) -> str:
+    """An interval; nothing for too few queries."""
+    return "" if low is None or high is None else f" [{low:+.4f}, {high:+.4f}]"
 
 
 def run_lines(file: Path) -> dict[str, list[str]]:
@@ -180,13 +186,12 @@ def mitigations(found: Sequence[Mitigation]) -> None:
 
 def effect_cells(effect: Effect) -> list[str]:
     """The cells of one effect."""
-    change, low, high = effect.excess_change
-    ends = "" if low is None or high is None else f" [{low:+.4f}, {high:+.4f}]"
+    change, *interval = effect.excess_change
     words = [f"{after / before - 1:+.0%}" if before else "-"
              for before, after in (effect.words[name] for name in ("female", "male"))]  # fmt: skip
     by_chance = "-" if effect.by_chance is None else f"{effect.by_chance:+.0%}"
     change_of = "-" if effect.change is None else f"{effect.change:+.0%}"
-    return [change_of, by_chance, f"{effect.excess[0]:.4f}", f"{change:+.4f}{ends}", *words,
+    return [change_of, by_chance, f"{effect.excess[0]:.4f}", f"{change:+.4f}{ends(*interval)}", *words,
             f"{effect.nobody[0]:.0%} to {effect.nobody[1]:.0%}"]  # fmt: skip
 
 
@@ -214,8 +219,10 @@ def tables(options: argparse.Namespace) -> None:
         study = Study(options.data, Path(work), default_resolver(), 0, 1000)
         sets = [cpjku_runs(study), dl_runs(study, "dl19"), dl_runs(study, "dl20")]
         print(f"Reasons: estimates of {default_resolver()}; mean: {LEAN}\n")
-        systems(sets, clipped_words(options.data))
-        mitigations(mitigations_of(sets, options.data, Path(work)))
+        if "systems" in options.only:
+            systems(sets, clipped_words(options.data))
+        if "mitigations" in options.only:
+            mitigations(mitigations_of(sets, options.data, Path(work)))
         rows = [one for one in study.labels() if one["rank"] >= 1]
         print("\n## Labels of a language model: stereotypes among mentions in the top 10 of BM25\n")
         for name in ("boolq", "squad_part", DL):
@@ -273,6 +280,8 @@ def main() -> None:
         one = parts.add_parser(name)
         one.add_argument("--data", type=Path, required=True)
         one.set_defaults(do=do)
+        if name == "tables":
+            one.add_argument("--only", nargs="*", default=["systems", "mitigations"])
         if name == "sheet":
             one.add_argument("--texts", type=Path)
         if name == "agreement":

@@ -17,10 +17,11 @@ from askew.core.errors import AskewError, ConfigError
 from askew.core.store.steps import Plan, Step
 from askew.core.store.store import Store
 from askew.pairs.build import Pairs
+from askew.pairs.figures import Results
 from askew.pairs.gains import parts_of
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe
-from askew.pairs.report import DECIDES, TWIN, UNUSED, roles_of
+from askew.pairs.report import DECIDES, TWIN, UNUSED, effect_of, roles_of
 from askew.pairs.stages import NO_ORIGINAL
 from askew.ui.cli.build import report_command
 
@@ -302,3 +303,16 @@ def test_a_wrong_option_is_told_before_any_work(recipe, tmp_path, more, message)
     assert isinstance(done.exception, AskewError)
     assert message in str(done.exception)
     assert not (tmp_path / "s").exists()
+
+
+def test_what_the_chosen_pairs_change_is_compared_with_pairs_that_are_chosen_on_placebo_lists(folder, store, tmp_path):
+    build, outcomes = built(folder, store, "refairmulate", ())
+    results = Results(build, store, outcomes)
+    found = effect_of(results, "fair", "ARaB(tf)@10")
+    assert found is not None and found.by_chance is not None and found.words.keys() == {"male", "female"}
+    lean = results.in_sample.filter(subset="fair", measure="ARaB(tf)@10").row(0, named=True)
+    # Over all queries, also those without a pair.
+    queries = pl.concat(results.rows_of("pairs").frames(["query_id"]))["query_id"].n_unique()
+    assert 0 > found.change > lean["change"] / 100 or lean["queries"] == queries
+    done = reported(folder, store, tmp_path / "r")
+    assert "pairs of the subset" in done.html.read_text()

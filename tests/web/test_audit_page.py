@@ -93,11 +93,11 @@ def hostile(value):
 # The names that the file has by itself; any other key is a text from elsewhere.
 _NAMES = """
 askew engine k queries unanswered groups deciding verdict measures per_query parts worst reformulations
-dropped_reformulations sensitivity reranking next_steps failures reading effectiveness agree model notes mean
+dropped_reformulations sensitivity effects next_steps failures reading effectiveness agree model notes mean
 low high n interval better signature run measure resolver mentions judged value kind name share found amounts
 net net_low net_high query_id lean named text method same natural kept lean_verdict outcome gain suggested
-lean_before lean_after effectiveness_before effectiveness_after holds of reformulations_lean_less
-reformulations_compared combinations label toward before after
+lean_before lean_after effectiveness_before effectiveness_after holds of combinations label toward
+change by_chance excess excess_change words nobody
 """
 _KEYS = frozenset(_NAMES.split())
 

@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 
 from askew.core.defaults import LEVEL
 from askew.core.measure import column_of, new_column, old_column
-from askew.core.protocols import Judgements
+from askew.core.protocols import DocMentions, Judgements
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.lists import JudgedQueries
-from askew.measures.requested import keys_of
+from askew.measures.requested import CountKey, keys_of
 from askew.pairs.gains import ORIGINAL
 from askew.pairs.holding import CHANCE, Holding
 from askew.pairs.resources import Resources
@@ -267,17 +267,16 @@ class Placebo(HeldOut):
         scorer, subsets = self._evaluate.scorer, chosen_subsets(self.select)
         scored, lists = pl.DataFrame(pl.from_arrow(self._evaluate.run(rows)[0])), lists_of(rows)
         lean = [one for one in self._evaluate.asked if "mentions" in one.family.reads]
-        null, keys = self._holding.null(scorer), keys_of(self._evaluate.counted)
+        keys = keys_of(self._evaluate.counted)
         schema = pa.schema([
             ("query_id", pa.string()), ("variant_id", pa.string()), ("draw", pa.int32()), (LEANS, pa.bool_()),
             *((name, pa.bool_()) for name in subsets),
         ])  # fmt: skip
         found = [pl.DataFrame(pl.from_arrow(schema.empty_table()))]
         for draw in range(DRAWS):
-            directions = null.draw(np.random.default_rng([SEED, draw, 2]))
             with ExitStack() as placebo:
                 for key in keys:
-                    placebo.enter_context(scorer.with_mentions(key, null.exchanged(directions, scorer.mentions(*key))))
+                    placebo.enter_context(scorer.with_mentions(key, self.mentions(draw, key)))
                 values = {column_of(text): one for text, one in scorer.values(scorer.inputs(lists, lean), lean).items()}
                 values |= self._evaluate.held(scored, lists)
                 leaning = self._leaning()
@@ -293,6 +292,11 @@ class Placebo(HeldOut):
             )
         table = pl.concat(found).to_arrow().cast(schema)
         return table, {NOT_CHOSEN: rows.num_rows - self.rows_used(table)}
+
+    def mentions(self, draw: int, key: CountKey) -> DocMentions:
+        """The mentions of a placebo."""
+        null = self._holding.null(self._evaluate.scorer)
+        return null.exchanged(null.draw(np.random.default_rng([SEED, draw, 2])), self._evaluate.scorer.mentions(*key))
 
     def _leaning(self) -> pl.Series | None:
         """The original queries that lean beyond chance, with the mentions of the moment; None if all count."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from askew.core.address import local_paths, public, public_settings, public_text
 from askew.core.defaults import FEWEST, HELD_OUT, IN_SAMPLE, size_of
@@ -18,25 +19,20 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.files import parse_json
 from askew.core.measure import Direction, new_column, old_column
 from askew.core.protocols import SelectorPlugin
+from askew.core.ranking import Hits
+from askew.measures.effects import Effect, EffectMeter, effects_table, lean_without_sign
 from askew.measures.headline import CUTOFF, Headline, headlines
+from askew.measures.requested import count_key
 from askew.measures.requested import listed as joined
 from askew.pairs.dataset.card import LIMITS, NOT_BIAS, PLACEBO_LISTS, Caution, cautions, group_limit
-from askew.pairs.figures import (
-    PAIRS,
-    Results,
-    counted_groups,
-    first_measures,
-    sides_of,
-)
+from askew.pairs.figures import PAIRS, Results, counted_groups, first_measures, sides_of
 from askew.pairs.gains import ORIGINAL, PairParts, find_measures
-from askew.pairs.held_out import chosen_subsets
+from askew.pairs.held_out import DRAWS, LEANS, PLACEBO, Placebo, chosen_subsets
 from askew.pairs.recipe import flat_settings, groups_of
-from askew.pairs.stages import Evaluate, Select, judged_note
+from askew.pairs.resources import frames_of
+from askew.pairs.stages import Evaluate, Select, judged_note, lists_of
 from askew.pairs.summary import EVERY
-from askew.pairs.tables import (
-    extreme_pairs,
-    method_table,
-)
+from askew.pairs.tables import extreme_pairs, method_table
 from askew.report import markup as n
 from askew.report.charts import About, dots
 from askew.report.markup import Markup, tag
@@ -59,6 +55,7 @@ from askew.report.page import (
 )
 from askew.report.table import CODE, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, columns, measure_label, table
 from askew.rewrite.classifiers import query_labels
+from askew.search.common import taken
 
 DECIDES, TWIN, UNUSED = (
     "pairs are chosen by this measure",
@@ -123,6 +120,42 @@ def headline_of_originals(results: Results) -> Headline:
         groups=groups,
     )  # fmt: skip
     return first
+
+
+def effect_of(results: Results, subset: str, lean: str) -> Effect | None:
+    """What replacing queries by their pair of a subset changes, also on placebo lists, where pairs are chosen again.
+
+    Of several pairs of a query, the first; a query without a pair stays. None without the step placebo.
+    """
+    evaluate, outcome, rows = results.build.evaluate, results.outcomes.get(PLACEBO), results.rows_of(PAIRS)
+    request = lean_without_sign([one for one in evaluate.asked if one.text == lean])
+    if outcome is None or not outcome.manifest.parts or rows is None or request is None:
+        return None
+    drawn = pl.concat(frames_of(results.store, outcome.manifest)).filter(pl.col(subset) & pl.col(LEANS))
+    chosen = [pl.concat(rows.filter(subset).frames(["query_id", "variant_id"]))]
+    chosen += [drawn.filter(draw=draw).select("query_id", "variant_id") for draw in range(DRAWS)]
+    pairs = [dict(one.unique("query_id", keep="first", maintain_order=True).rows()) for one in chosen]
+    wanted = pa.array({variant for each in pairs for variant in each.values()}, pa.string())
+    names = ["query_id", "variant_id", "method", "doc", "score"]
+    table = pa.concat_tables(
+        part.filter(pc.or_(pc.equal(part["method"], ORIGINAL), pc.is_in(part["variant_id"], wanted))).select(names)
+        for part in results.store.read(results.outcomes["runs"].manifest)
+    )
+    lists, row_of = lists_of(table), {variant: row for row, variant in enumerate(table["variant_id"].to_pylist())}
+    hits = Hits(lists.offsets, lists.docs.astype(np.int32), np.asarray(lists.scores, np.float32))
+    originals = np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy(zero_copy_only=False))
+    ids = table["query_id"].combine_chunks().take(pa.array(originals))
+    base = dict(zip(ids.to_pylist(), originals.tolist(), strict=True))
+
+    def replaced(pairs_of: Mapping[str, str]) -> Hits:
+        return taken(hits, np.array([row_of[pairs_of[query]] if query in pairs_of else base[query] for query in base]))
+
+    (placebo,) = (step.stage for step in results.build.plan.steps if isinstance(step.stage, Placebo))
+    draws = [placebo.mentions(draw, count_key(request.measure)) for draw in range(DRAWS)]
+    meter = EffectMeter(evaluate.scorer, request, ids, taken(hits, originals), draws)
+    first, *again = map(replaced, pairs)
+    lists_of_draws = iter(again)
+    return meter.effect(first, lambda: next(lists_of_draws))
 
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
@@ -370,6 +403,8 @@ class _Report:
             caption = "Pairs of each subset, and of the same selection on placebo lists"
             shown = table("placebo", caption, head, rows, PLACEBO_LISTS)
             body.append(self.files.table(shown, placebo))
+        if self.lean is not None and (effect := effect_of(self.results, self.main, self.lean)) is not None:
+            body.append(self.files.table(effects_table({f"pairs of the subset {self.main}": effect}, "effects")))
         return Section("subsets", "In-sample means before and after reformulation", body)
 
     def _held_out(self, headline: pl.DataFrame) -> Section:

@@ -12,7 +12,7 @@ from numba import prange
 
 from askew.core.compiled import compiled, sort_ascending
 from askew.core.errors import ConfigError
-from askew.core.ranking import Hits
+from askew.core.ranking import Hits, Ints
 
 _SIGN = np.uint32(0x80000000)
 
@@ -82,6 +82,14 @@ def join_hits(parts: Sequence[Hits]) -> Hits:
         np.concatenate([part.docs for part in parts]) if parts else np.zeros(0, np.int32),
         np.concatenate([part.scores for part in parts]) if parts else np.zeros(0, np.float32),
     )
+
+
+def taken(hits: Hits, rows: Ints) -> Hits:
+    """Return the lists of the given rows, in this order."""
+    sizes = np.diff(hits.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)
+    return Hits(offsets, hits.docs[at], hits.scores[at])
 
 
 def one_word(text: str) -> str:

@@ -33,14 +33,7 @@ from askew.study.audit.engine import (
     of_query,
     open_engine,
 )
-from askew.study.audit.findings import (
-    Reformulating,
-    reranking_effects,
-    sensitivity_of,
-    times_less,
-    words_per_query,
-    worst_queries,
-)
+from askew.study.audit.findings import Reformulating, reranking_effects, sensitivity_of, words_per_query, worst_queries
 from askew.study.audit.gate import against_baseline, check_conditions, coverage_notes, outcomes
 from askew.study.audit.page import write_audit
 from askew.study.audit.report import AuditedMean, AuditReport, AuditSensitivity, next_steps, read_audit
@@ -157,16 +150,6 @@ def _report(
     decides = first.deciding.lists > 1 and len(first.deciding.words) == 2
     verdict = (first.toward or NEITHER) if decides else None
     sensitive, notes = sensitivity_of(neutral, verdict) if neutral.lines.height else (AuditSensitivity(), [])
-    if tried.lines is not None and tried.lines.height:
-        try:
-            less, compared = times_less(run, tried.lines)
-            sensitive = replace(sensitive, reformulations_lean_less=less, reformulations_compared=compared)
-        except DataError as error:
-            # A measure that is defined for some queries of the audit may be undefined for the few with a suggestion.
-            notes.append(
-                "not measured: whether the suggested reformulations also lean less with other measures, word lists and "
-                f"tokenizers ({error})"
-            )
     words, values = words_per_query(run), {text: of_query(measured, text) for text in measured.runs[0].values}
     means = {}
     for one in measured.asked:

@@ -18,6 +18,7 @@ from askew.core.groups import LEARNED, WHO, Groups
 from askew.core.measure import Measure
 from askew.core.outcome import Outcome, outcome_of, verdict
 from askew.measures.catalogue import find_family
+from askew.measures.effects import Effect, effects_of_runs, lean_without_sign
 from askew.measures.headline import Headline
 from askew.measures.lists import QrelsLike, as_judgements
 from askew.measures.measure import MeasureReport, measure
@@ -36,8 +37,7 @@ from askew.rewrite.reformulate import (
 from askew.study.audit.engine import AuditedEngine, AuditedRun, AuditMeasures, Progress, of_query, toward
 from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Tried, WorstQuery
 from askew.study.audit.settings import AuditSettings
-from askew.study.bench.effects import Effect, effects_of_runs, lean_without_sign
-from askew.study.sensitivity import axes_of, lexicons_with, sensitivity
+from askew.study.sensitivity import axes_of, lexicons_with
 
 # The queries with the largest lean, and the counted words in their results.
 
@@ -128,12 +128,11 @@ _Candidates = Mapping[str, tuple[Suggestion, str, str]]
 
 @dataclass(frozen=True)
 class Trial:
-    """The tried reformulations, the number of dropped candidates by reason, and the results of the suggested ones."""
+    """The tried reformulations, and the number of dropped candidates by reason."""
 
     tried: list[Tried] = field(default_factory=list)
     model: str = ""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    lines: pl.DataFrame | None = None
 
 
 def _strict(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,14 +169,9 @@ class Reformulating:
         self._judge = judge
 
     def run(
-        self,
-        engine: AuditedEngine,
-        run: AuditedRun,
-        measured: MeasureReport,
-        worst: Sequence[WorstQuery],
-        qrels: QrelsLike | None,
-        progress: Progress,
-    ) -> Trial:
+        self, engine: AuditedEngine, run: AuditedRun, measured: MeasureReport, worst: Sequence[WorstQuery],
+        qrels: QrelsLike | None, progress: Progress,
+    ) -> Trial:  # fmt: skip
         """Search the best reformulations of each of the worst queries."""
         if not worst or not self._settings.tries or not self._methods:
             return Trial()
@@ -190,9 +184,7 @@ class Reformulating:
         texts = {name: chosen[name][0].text for name in lines["query_id"].unique(maintain_order=True).to_list()}
         new = replace(run, lines=lines, docs=engine.texts, queries=texts)
         tried = _with_suggested(_compared(chosen, measured, _measured(new, chosen, qrels), run, new), self._settings)
-        best = {name: one.query_id for name, one in zip(chosen, tried, strict=True) if one.suggested}
-        kept = lines.filter(pl.col("query_id").is_in(list(best))).with_columns(pl.col("query_id").replace(best))
-        return Trial(tried, model, dropped, kept)
+        return Trial(tried, model, dropped)
 
     def _written(
         self, queries: Mapping[str, str], progress: Progress
@@ -258,23 +250,12 @@ def _compared(
         if effect is not None and judged[0] is not None and judged[1] is not None:
             better = effect.direction.gain(judged[0], judged[1])
         decided, outcome = verdict(before, after, lean.direction), outcome_of(better, gain)
-        tried.append(
-            Tried(
-                query_id=query,
-                method=method,
-                same=one.same,
-                natural=one.natural,
-                kept=len({*old_docs[query]} & {*new_docs.get(name, ())}) / max(len(old_docs[query]), 1),
-                lean_before=before,
-                lean_after=after,
-                lean_verdict=None if decided is None else decided.lean,
-                effectiveness_before=judged[0],
-                effectiveness_after=judged[1],
-                outcome=None if outcome is None else outcome.value,
-                gain=gain,
-                text=one.text,
-            )
-        )
+        tried.append(Tried(
+            query, method, one.same, one.natural,
+            len({*old_docs[query]} & {*new_docs.get(name, ())}) / max(len(old_docs[query]), 1), before, after,
+            None if decided is None else decided.lean, *judged, None if outcome is None else outcome.value, gain,
+            text=one.text,
+        ))  # fmt: skip
     return tried
 
 
@@ -333,18 +314,6 @@ def sensitivity_of(run: AuditedRun, verdict: str | None) -> tuple[AuditSensitivi
     decided = [one for one in found if one.toward is not None and verdict is not None]
     holds = sum(one.toward == verdict for one in decided)
     return AuditSensitivity(holds, len(decided), combinations=tuple(found)), scored.left_out
-
-
-def times_less(run: AuditedRun, suggested: pl.DataFrame) -> tuple[int, int]:
-    """Count the combinations in which suggested reformulations lean less than their queries, and all combinations."""
-    originals = run.lines.filter(pl.col("query_id").is_in(suggested["query_id"].unique().implode()))
-    texts, groups = _texts(run.measures), _counted(run.measures)
-    signs, missing = _signs(texts, "signed", "abs"), None if run.missing is None else (run.missing,)
-    report = sensitivity(
-        {"original": originals, "reformulated": suggested}, dict(run.docs), texts, groups=groups, tokens=_TOKENS,
-        lexicons=lexicons_with(groups, _FOR_QUERIES), who=("any",), signs=signs, missing=missing,
-    )  # fmt: skip
-    return sum(new < old for old, new in (one.leans for one in report.combinations)), len(report.combinations)
 
 
 def _counted(measures: AuditMeasures) -> Groups:

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from askew.core.defaults import pages
+from askew.measures.effects import effects_table
 from askew.measures.statistics.significance import Paired
 from askew.pairs.dataset.card import NOT_BIAS
 from askew.report import markup as n
@@ -30,7 +31,6 @@ from askew.report.page import (
 )
 from askew.report.table import CODE, NAME, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, html_table, table
 from askew.study.audit.report import FILE, AuditReport, WorstQuery
-from askew.study.bench.effects import effects_table
 from askew.study.tables import parts_table
 
 # The tables and sentences of an audit, for report.html and for the explorer.
@@ -158,18 +158,12 @@ def sensitivity_table(found: AuditReport) -> Table:
 
 
 def sensitivity_said(found: AuditReport) -> list[str]:
-    """How often the verdict is the same, and reformulations lean less, with other measures, word lists, tokenizers."""
+    """How often the verdict is the same with other measures, word lists and tokenizers."""
     one, said = found.sensitivity, list[str]()
     if one.of:
         said.append(
             f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations of measure and word "
             "list."
-        )
-    if one.reformulations_compared:
-        said.append(
-            "The mean lean of the suggested reformulations is smaller than that of the original queries in "
-            f"{one.reformulations_lean_less} of {one.reformulations_compared} combinations of a measure, a word list, "
-            "and signed or absolute values."
         )
     return said or [
         "This audit has no verdict on the group toward which the results lean. Compare the means in the table."

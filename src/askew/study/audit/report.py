@@ -13,17 +13,16 @@ import polars as pl
 from askew.core.defaults import counted
 from askew.core.errors import DataError
 from askew.core.files import parse_json
-from askew.core.measure import Direction, Measure
+from askew.core.measure import Measure
 from askew.core.version import __version__
 from askew.data.files import reason
 from askew.measures.decompose import Decomposition
+from askew.measures.effects import Effect
 from askew.measures.headline import Headline
 from askew.measures.relevance import share_error
-from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
 from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, table
-from askew.study.bench.effects import Effect
 
 FILE = "audit.json"
 
@@ -111,14 +110,11 @@ class Alternative:
 class AuditSensitivity:
     """The same results by other combinations of measure, word list and tokenizer.
 
-    The verdict of the audit is the same in ``holds`` of the ``of`` combinations that have a verdict. The suggested
-    reformulations lean less in ``reformulations_lean_less`` of ``reformulations_compared`` combinations.
+    The verdict of the audit is the same in ``holds`` of the ``of`` combinations that have a verdict.
     """
 
     holds: int = 0
     of: int = 0
-    reformulations_lean_less: int = 0
-    reformulations_compared: int = 0
     combinations: tuple[Alternative, ...] = ()
 
 
@@ -313,10 +309,8 @@ def next_steps(report: AuditReport) -> list[str]:
         )
     if report.parts and report.parts[0].parts:
         said += _of_parts(report.parts[0])
-    # The best value of the other measures is not zero, so a share of their size has no meaning.
-    at_zero = report.measures[report.deciding].better == BETTER[Direction.ZERO]
     if report.reformulations:
-        said.append(_of_reformulations(report, at_zero))
+        said.append(_of_reformulations(report))
     for method, effect in report.effects.items():
         if effect.change is not None:
             chance = "" if effect.by_chance is None else f" ({effect.by_chance:+.0%} on placebo lists)"
@@ -330,12 +324,6 @@ def next_steps(report: AuditReport) -> list[str]:
         said.append(
             f"The verdict (toward which group the results lean) is the same in {trust.holds} of {trust.of} "
             "combinations of measure and word list. Do not rely on the sign of one measure alone."
-        )
-    if trust.reformulations_lean_less < trust.reformulations_compared:
-        said.append(
-            f"The suggested reformulations lean less than the original queries in {trust.reformulations_lean_less} of "
-            f"{trust.reformulations_compared} combinations of measure, word list and sign (signed or "
-            "absolute values). Choose the measure that matters to you before you adopt these reformulations."
         )
     if (queries := report.measures[report.deciding].n) < _FEW:
         few = "1 query is too few to decide" if queries == 1 else f"{queries} queries are too few to decide"
@@ -371,7 +359,7 @@ def _of_parts(found: Decomposition) -> list[str]:
     return said
 
 
-def _of_reformulations(report: AuditReport, at_zero: bool) -> str:
+def _of_reformulations(report: AuditReport) -> str:
     found, worst = report.suggested, len(report.worst)
     if not found:
         methods = ", ".join(dict.fromkeys(one.method for one in report.reformulations))
@@ -387,14 +375,10 @@ def _of_reformulations(report: AuditReport, at_zero: bool) -> str:
         f"least {report.reduction:.0%} less than the original query and keeps at least "
         f"{report.agree:.0%} of the top results of the original query."
     )
-    if at_zero:
-        share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean_before) for one in found)
-        of = "this query" if len(found) == 1 else f"these {len(found):,} queries"
-        said += (
-            f" With the suggested reformulation, the total lean of {of} falls by {share:.0%}. This figure is "
-            "optimistic, because the best of several reformulations of each query was chosen by the same measure."
-        )
-    said += " Offer the reformulation to users as a suggestion, after a person has read it."
+    said += (
+        " The best of several was chosen by its lean, so part of this gain is chance. Offer the reformulation to users "
+        "as a suggestion, after a person has read it."
+    )
     if judged := sum(one.outcome is not None for one in found):
         said += (
             f" Judgements are known for {judged:,} of these queries. By these judgements, the reformulation is at "

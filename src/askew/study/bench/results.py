@@ -20,10 +20,10 @@ from askew.core.errors import DataError, Note
 from askew.core.files import parse_json
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
+from askew.measures.effects import Effect, effects_table
 from askew.measures.statistics.intervals import change_interval, size_bounds
 from askew.measures.statistics.significance import NULLS, Paired, holm_by_family, paired
 from askew.report.table import CODE, Column, Table, TableView, measure_label, table
-from askew.study.bench.effects import Effect, effects_table
 from askew.study.bench.methods import MitigationMethod
 from askew.study.tables import skew_notes
 

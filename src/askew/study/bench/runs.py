@@ -23,6 +23,7 @@ from askew.core.protocols import MitigationPlugin, MitigationTask, RankerPlugin,
 from askew.core.ranking import Floats, Hits, Ints, Rankings
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.counts import Annotate
+from askew.measures.effects import EffectMeter, lean_without_sign
 from askew.measures.lists import RunLike, as_run
 from askew.measures.requested import key_of
 from askew.models.relevance import FILE as HEAD
@@ -34,9 +35,8 @@ from askew.pairs.resources import Resources
 from askew.pairs.stages import PROBABILITIES, Evaluate, Keep, ReformulateStage, RetrieveStage
 from askew.rewrite.reformulate import make_filter
 from askew.search.annotated import compared_groups
-from askew.search.common import join_hits, ranked
+from askew.search.common import join_hits, ranked, taken
 from askew.search.disk import StoredTexts
-from askew.study.bench.effects import EffectMeter, lean_without_sign
 from askew.study.bench.input import BenchInput
 from askew.study.bench.methods import (
     FUSION,
@@ -584,14 +584,6 @@ def _starts(table: pa.Table) -> tuple[Ints, Ints]:
     originals = np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy())
     start = np.append(originals, table.num_rows).astype(np.int64)
     return start, np.repeat(np.arange(len(originals)), np.diff(start))
-
-
-def taken(hits: Hits, rows: Ints) -> Hits:
-    """Return the lists of the given rows, in this order."""
-    sizes = np.diff(hits.offsets)[rows]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)
-    return Hits(offsets, hits.docs[at], hits.scores[at])
 
 
 def cut(hits: Hits, k: int) -> Hits:

@@ -30,7 +30,6 @@ from askew.measures.requested import count_key
 from askew.measures.scorer import Scorer
 from askew.measures.statistics.significance import paired
 from askew.report.table import CODE, NAME, Cell, Column, Estimate, Table, table
-from askew.search.annotated import compared_groups
 
 # How often the directions are drawn for the placebo lists, whose lean is a mean over all queries.
 PLACEBOS = 10
@@ -105,12 +104,14 @@ def effects_of_runs(
     effects = {name: meter.effect(hits, None) for name, hits in zip(runs or {}, others, strict=True)}
     for name in methods:
         method, _, strength = name.partition("@")
-        plugin = build("mitigation", method, {"strength": float(strength)} if strength else {})
+        # A window has a whole number of documents.
+        value = int(strength) if strength.isdecimal() else float(strength or 0)
+        plugin = build("mitigation", method, {"strength": value} if strength else {})
 
         def reorder(plugin: Any = plugin, name: str = name) -> Hits:
             mentions = counted.scorer.mentions(*count_key(lean.measure))
-            groups, counts = compared_groups(mentions, "-".join(lean.groups))
-            task = MitigationTask(ids.to_pylist(), [""] * len(ids), first, groups, counts)
+            counts = mentions.counts[:, [mentions.groups.index(group) for group in lean.groups]]
+            task = MitigationTask(ids.to_pylist(), [""] * len(ids), first, lean.groups, counts)
             return check_lists(plugin.rank(task), task, name)
 
         effects[name] = meter.effect(reorder(), reorder)
@@ -127,16 +128,21 @@ def _hits(ranked: Rankings, ids: pa.Array) -> Hits:
 
 
 class EffectMeter:
-    """Compares lists of methods with those of the base. ``query_ids`` has the query of each list."""
+    """Compares lists of methods with those of the base. ``query_ids`` has the query of each list.
 
-    def __init__(self, scorer: Scorer, lean: MeasureRequest, query_ids: pa.Array, base: Hits) -> None:
-        self._scorer, self._lean, self._ids = scorer, lean, query_ids
-        inputs = self._inputs(base)
-        self._null = Null(lean.family, lean.measure, inputs, "collection")
-        self._base = base
+    ``draws`` are the mentions of placebo lists, by default of directions that are drawn here.
+    """
+
+    def __init__(
+        self, scorer: Scorer, lean: MeasureRequest, query_ids: pa.Array, base: Hits,
+        draws: Sequence[DocMentions] = (),
+    ) -> None:  # fmt: skip
+        self._scorer, self._lean, self._ids, self._base = scorer, lean, query_ids, base
         self._before = self._values(base)
-        rng = np.random.default_rng(SEED)
-        self._draws = [self._null.drawn(rng) for _ in range(PLACEBOS)]
+        if not draws:
+            null, rng = Null(lean.family, lean.measure, self._inputs(base), "collection"), np.random.default_rng(SEED)
+            draws = [null.drawn(rng) for _ in range(PLACEBOS)]
+        self._draws = draws
 
     def _inputs(self, hits: Hits) -> Inputs:
         return self._scorer.inputs(Rankings.of(hits, self._ids), [self._lean])
