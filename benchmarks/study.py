@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +56,19 @@ class Mitigation:
     method: str = ""
 
 
-def systems(sets: Sequence[RunSet], clipped: Mapping[str, tuple[int, int]]) -> None:
+def systems(sets: Sequence[RunSet], clipped: Mapping[str, tuple[int, int]], with_reasons: bool) -> None:
     """What the mean lean of each run is made of."""
-    print("## Systems")
+    print("Systems")
     resolver, rows = default_resolver(), []
-    reasons = why_parts(resolver)
+    reasons = why_parts(resolver) if with_reasons else ()
     for one in sets:
         report = one.measure([LEAN, LEAN.replace(")", ",excess=collection)"), "ARaB(tf)@10"], undefined="drop")
-        parts = one.measure(["ARaB(tf)@10"], decompose=True, resolver=resolver).parts
-        for run, found in zip(report.runs, parts, strict=True):
+        parts = one.measure(["ARaB(tf)@10"], decompose=True, resolver=resolver).parts if reasons else []
+        for run, found in zip_longest(report.runs, parts):
             mean, excess, _ = (report.mean(run, each) for each in report.asked)
             top = pl.DataFrame(run_lines(one.runs[run.name])).group_by("query_id").head(10)
             words = [clipped.get(doc, (0, 0)) for doc in top["doc_id"].to_list()]
-            share = {part.name: f"{part.share:.0%}" for part in found.parts if part.kind == "why"}
+            share = {part.name: f"{part.share:.0%}" for part in found.parts if part.kind == "why"} if found else {}
             rows.append([
                 one.title, run.name, str(mean.n), f"{mean.mean:.4f}",
                 f"{1 - excess.mean / mean.mean:.0%}" if mean.mean else "-",
@@ -161,9 +162,9 @@ def fair_pairs(data: Path) -> list[Mitigation]:
     return found
 
 
-def mitigations(found: Sequence[Mitigation]) -> None:
+def mitigations(found: Sequence[Mitigation], with_reasons: bool) -> None:
     """What each mitigation changes; by reason, the exposure (mentions weighted by rank) before and after."""
-    print("\n## Mitigations")
+    print("\nMitigations")
     resolver, rows = default_resolver(), []
     catalogue = Catalogue()
     lean = lean_without_sign(catalogue.complete([LEAN]))
@@ -174,12 +175,14 @@ def mitigations(found: Sequence[Mitigation]) -> None:
             (lean_of,) = Catalogue(overrides={"missing": "zero"}).complete([LEAN])
         given = {"methods": [one.method]} if one.method else {"runs": {one.name: one.run}}
         (effect,) = effects_of_runs(one.base, one.docs, lean_of, catalogue.lexicons, **given).values()
-        rows.append([one.name, *effect_cells(effect), *reason_cells(one, resolver), effect.verdict])
+        rows.append(
+            [one.name, *effect_cells(effect), *(reason_cells(one, resolver) if with_reasons else ()), effect.verdict]
+        )
         print(one.name, file=sys.stderr, flush=True)
-    reasons = why_parts(resolver)
+    reasons = [*why_parts(resolver), "off topic, of the removed"] if with_reasons else []
     table(
         ["mitigation", "change", "by chance", "excess before", "its change [95%]", "words for women",
-         "words for men", "nobody", *reasons, "off topic, of the removed", "verdict"],
+         "words for men", "nobody", *reasons, "verdict"],
         rows,
     )  # fmt: skip
 
@@ -220,11 +223,11 @@ def tables(options: argparse.Namespace) -> None:
         sets = [cpjku_runs(study), dl_runs(study, "dl19"), dl_runs(study, "dl20")]
         print(f"Reasons: estimates of {default_resolver()}; mean: {LEAN}\n")
         if "systems" in options.only:
-            systems(sets, clipped_words(options.data))
+            systems(sets, clipped_words(options.data), options.reasons)
         if "mitigations" in options.only:
-            mitigations(mitigations_of(sets, options.data, Path(work)))
+            mitigations(mitigations_of(sets, options.data, Path(work)), options.reasons)
         rows = [one for one in study.labels() if one["rank"] >= 1]
-        print("\n## Labels of a language model: stereotypes among mentions in the top 10 of BM25\n")
+        print("\nLabels of a language model: stereotypes among mentions in the top 10 of BM25\n")
         for name in ("boolq", "squad_part", DL):
             part = [one for one in rows if one["collection"] == name]
             hits = [float(one["why"] == "stereotype") for one in part]
@@ -282,6 +285,9 @@ def main() -> None:
         one.set_defaults(do=do)
         if name == "tables":
             one.add_argument("--only", nargs="*", default=["systems", "mitigations"])
+            one.add_argument(
+                "--reasons", action=argparse.BooleanOptionalAction, default=True, help="slow: estimate why"
+            )
         if name == "sheet":
             one.add_argument("--texts", type=Path)
         if name == "agreement":
