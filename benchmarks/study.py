@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -165,8 +164,14 @@ def fair_pairs(data: Path) -> list[Mitigation]:
 def mitigations(found: Sequence[Mitigation], with_reasons: bool) -> None:
     """What each mitigation changes; by reason, the exposure (mentions weighted by rank) before and after."""
     print("\nMitigations")
-    resolver, rows = default_resolver(), []
-    catalogue = Catalogue()
+    resolver, catalogue = default_resolver(), Catalogue()
+    reasons = [*why_parts(resolver), "off topic, of the removed"] if with_reasons else []
+    # Rows are printed as they are computed: estimates of reasons take minutes for each.
+    table(
+        ["mitigation", "change", "by chance", "excess before", "its change [95%]", "words for women",
+         "words for men", "nobody", *reasons, "verdict"],
+        [],
+    )  # fmt: skip
     lean = lean_without_sign(catalogue.complete([LEAN]))
     assert lean is not None, "expected a measure of two groups"
     for one in found:
@@ -175,16 +180,8 @@ def mitigations(found: Sequence[Mitigation], with_reasons: bool) -> None:
             (lean_of,) = Catalogue(overrides={"missing": "zero"}).complete([LEAN])
         given = {"methods": [one.method]} if one.method else {"runs": {one.name: one.run}}
         (effect,) = effects_of_runs(one.base, one.docs, lean_of, catalogue.lexicons, **given).values()
-        rows.append(
-            [one.name, *effect_cells(effect), *(reason_cells(one, resolver) if with_reasons else ()), effect.verdict]
-        )
-        print(one.name, file=sys.stderr, flush=True)
-    reasons = [*why_parts(resolver), "off topic, of the removed"] if with_reasons else []
-    table(
-        ["mitigation", "change", "by chance", "excess before", "its change [95%]", "words for women",
-         "words for men", "nobody", *reasons, "verdict"],
-        rows,
-    )  # fmt: skip
+        cells = [*effect_cells(effect), *(reason_cells(one, resolver) if with_reasons else ()), effect.verdict]
+        print(f"| {' | '.join([one.name, *cells])} |", flush=True)
 
 
 def effect_cells(effect: Effect) -> list[str]:
