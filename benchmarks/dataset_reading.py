@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rewrite_reading import READERS, kappa, share, usable
+from rewrite_reading import READERS, kappa, share
 
 DATASETS = Path(__file__).resolve().parent.parent / "datasets"
 SHEET = DATASETS / "reading.jsonl"
@@ -43,11 +43,21 @@ def draw(seed: int = 0) -> list[dict[str, Any]]:
     return found
 
 
+def usable(row: dict[str, Any], reader: int) -> bool:
+    return row["need"][reader] == "same" and row["natural"][reader] == 1
+
+
 def shares() -> dict[str, Any]:
     """The share of usable pairs of each collection, and of all."""
     rows = [json.loads(line) for line in SHEET.read_text(encoding="utf-8").splitlines()]
-    found = {title: share([row for row in rows if row["dataset"] in names]) for title, names in COLLECTIONS.items()}
-    return {**found, "all": share(rows), "kappa": kappa(*([usable(row, reader) for row in rows] for reader in READERS))}
+    found = {
+        title: share([row for row in rows if row["dataset"] in names], usable) for title, names in COLLECTIONS.items()
+    }
+    return {
+        **found,
+        "all": share(rows, usable),
+        "kappa": kappa(*([usable(row, reader) for row in rows] for reader in READERS)),
+    }
 
 
 def main() -> None:

@@ -4,23 +4,22 @@
     python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
     python benchmarks/equivalence.py --data DATA/reformulation --limits DATA/querygym    negation, and the range
 
-``light`` is two logistic regressions on the features of ``askew.rewrite.equivalence``, fit on the training labels
-of BoolQ, SQuAD and made-up queries. ``minilm`` is two regressions on the logits of ``light`` and of the adapter
-minilm-equivalence, ``neural`` on those and the logits of the adapter smollm2-equivalence. The adapters were trained on
-the training labels (``tools/train_equivalence.py``), so that these regressions are fit on the development labels.
-MS MARCO's rows are for research only: they are measured on, and no weight or threshold is fit on them.
-The threshold is the lowest at which kept reformulations are usable (same and natural) with the precision PRECISION, by
-predictions of rows that were not fit on: for ``neural`` and ``minilm`` reformulations of the rewriting model one round
-of training before the one that ships, for ``light`` those of other methods, since the rewriting model needs the same
-libraries as ``neural``. Measured on the test split are the area under the ROC curve by family of methods with intervals
-from samples of queries, and the calibration error (ten bins).
-``unseen_labels.jsonl`` has candidates of other methods for queries of the development split, labeled after everything
-was fit: no weight or threshold is fit on them, and each collection is measured alone.
-``negation.jsonl`` has queries of BoolQ with two reformulations each: in one a negation or a quantifier is added, lost
-or changed, so that it asks for something else, and its twin asks for the same. It was written before the rule on
-negation of the filter ``rules``, and nothing was fit on it. ``--limits`` measures what the filters keep of it, and
-which pairs are outside the range of the models; the published expansions of QueryGym are read from its folder.
-The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of what is measured.
+``light`` is two logistic regressions on the features of ``askew.rewrite.equivalence``, ``minilm`` two on the logits of
+``light`` and of the adapter minilm-equivalence, ``neural`` two on those and the logits of the adapter
+smollm2-equivalence. *Same* is fit on labels of need: that of ``light`` on the training labels, and those of the others,
+whose adapters were trained on them, on the development labels. *Natural* is fit on labels in three levels (yes, stiff
+and no, of which only yes counts): that of ``light`` on those of the part train, and those of the others on the readings
+of ``outputs.jsonl.gz``, part ``calibration``: unfiltered outputs of the rewriting model that ships, for queries on
+which nothing was trained. MS MARCO's rows are for research only: they are measured on, and nothing is fit on them. Both
+thresholds are 0.5: more likely than not. Measured are the area under the ROC curve with intervals from samples of
+queries, and the calibration error (ten bins): *same* on the test split by family of methods and on
+``unseen_labels.jsonl`` (candidates of other methods, labeled after everything was fit), *natural* on the part dev of
+``naturalness.jsonl``. ``rewrite_reading.py`` measures both on what is shown by default for queries of other
+collections. ``negation.jsonl`` has queries of BoolQ with two reformulations each: in one a negation or a quantifier is
+added, lost or changed, so that it asks for something else, and its twin asks for the same. ``--limits`` measures what
+the filters keep of it, and which pairs are outside the range of the models; the published expansions of QueryGym are
+read from its folder. The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of
+what is measured.
 """
 
 from __future__ import annotations
@@ -50,12 +49,13 @@ from askew.rewrite.equivalence import (
 from askew.rewrite.rules import RulesFilter
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
-from training.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
+from training.logistic import fit_logistic, probabilities, roc_area
 
 LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl.gz"
 UNSEEN, NEGATION = LABELS.with_name("unseen_labels.jsonl"), LABELS.with_name("negation.jsonl")
+LEVELS, READINGS = LABELS.with_name("levels.jsonl.gz"), LABELS.with_name("outputs.jsonl.gz")
 FOLDER = DATA / "adapters" / ADAPTER
-PENALTY, DIGITS, PRECISION, LEAST = 10.0, 5, 0.87, 50
+PENALTY, DIGITS, THRESHOLD = 10.0, 5, 0.5
 OPEN = ("boolq", "squad", "web")
 _LOGITS = {one: [f"{one} logit {output}" for output in OUTPUTS] for one in ("neural", "minilm", "light")}
 NAMES = {
@@ -67,8 +67,21 @@ FAMILIES = ("other methods", "local", "earlier rewriters", "last rewriter", "que
 
 
 def read(data: Path) -> list[dict[str, Any]]:
-    lines = (data / "equivalence.jsonl").read_text(encoding="utf-8") + gzip.decompress(LABELS.read_bytes()).decode()
-    return [json.loads(line) for line in lines.splitlines()]
+    """Labels of need in two levels of naturalness, of which the upper one says nothing; then those in three levels."""
+    rows = read_rows(data / "equivalence.jsonl") + read_rows(LABELS)
+    for row in rows:
+        row["natural"] = None if row["natural"] else "no"
+    return (
+        rows
+        + read_rows(data / "naturalness.jsonl")
+        + read_rows(LEVELS)
+        + [row for row in read_rows(READINGS) if row["split"] == "calibration"]
+    )
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    return [json.loads(line) for line in content.decode("utf-8").splitlines()]
 
 
 def family(method: str) -> str:
@@ -81,40 +94,29 @@ def family(method: str) -> str:
     return name if name == "local" else "querygym" if "querygym" in method else "other methods"
 
 
-def fit_model(rows: list[dict[str, Any]], x: Any, chosen: Any, names: list[str], kept: str) -> dict[str, Any]:
-    """The regressions of one model on the chosen rows, and the threshold for candidates of the family ``kept``."""
-    folds = np.array([fold_of(row["query"]) for row in rows])[chosen]
+def fit_model(rows: list[dict[str, Any]], x: Any, chosen: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The regressions of one model, each on its chosen rows."""
     stored: dict[str, Any] = {"features": names}
-    unseen = []
     for output in OUTPUTS:
         y = labels(rows, output)
-        weights, bias = fit_logistic(x[chosen], y[chosen], PENALTY)
-        stored[output] = {"weights": weights.round(DIGITS).tolist(), "bias": round(bias, DIGITS)}
-        found = probabilities(x, weights, bias)
-        found[chosen] = out_of_fold(x[chosen], y[chosen], folds, PENALTY)
-        unseen.append(found)
-    of = [family(row["method"]) == kept and row["split"] != "test" and row["collection"] in OPEN for row in rows]
-    threshold = lowest(np.minimum(*unseen)[of], usable(rows)[of])
-    for output in OUTPUTS:
-        stored[output]["threshold"] = threshold
+        here = chosen[output] & ~np.isnan(y)
+        weights, bias = fit_logistic(x[here], y[here], PENALTY)
+        stored[output] = {
+            "weights": weights.round(DIGITS).tolist(), "bias": round(bias, DIGITS), "threshold": THRESHOLD
+        }  # fmt: skip
     return stored
 
 
-def lowest(scores: Any, good: Any) -> float:
-    """The lowest threshold, in steps of 0.01, that keeps with the wanted precision, and no fewer than LEAST."""
-    for step in range(5, 96):
-        kept = scores >= step / 100
-        if kept.sum() >= LEAST and good[kept].mean() >= PRECISION:
-            return step / 100
-    return 0.95
-
-
 def labels(rows: list[dict[str, Any]], output: str) -> Any:
-    return np.array([row["need"] == "same" if output == "same" else row["natural"] == 1 for row in rows], float)
+    if output == "same":
+        return np.array([row["need"] == "same" for row in rows], float)
+    return np.array([np.nan if row["natural"] is None else row["natural"] == "yes" for row in rows], float)
 
 
-def usable(rows: list[dict[str, Any]]) -> Any:
-    return (labels(rows, "same") > 0) & (labels(rows, "natural") > 0)
+def strict(rows: list[dict[str, Any]]) -> Any:
+    """Whether a row has the same need and is natural; NaN where it is not known."""
+    same, natural = labels(rows, "same"), labels(rows, "natural")
+    return np.where(same == 0, 0.0, natural)
 
 
 def interval(scores: Any, y: Any, queries: Any, samples: int = 1000) -> dict[str, float]:
@@ -139,22 +141,25 @@ def calibration_error(scores: Any, y: Any) -> float:
 
 
 def measure(rows: list[dict[str, Any]], x: Any, file: Path, parts: dict[str, Any]) -> dict[str, Any]:
-    """What the shipped weights reach on each part of the rows, and on all that are in one of them."""
+    """What the shipped weights reach on each part of the rows."""
     weights, bias, thresholds = read_weights(file)
     found = {output: probabilities(x, weights[:, at], bias[at]) for at, output in enumerate(OUTPUTS)}
-    queries, good = np.array([row["query"] for row in rows]), usable(rows)
+    queries, good = np.array([row["query"] for row in rows]), strict(rows)
     kept = np.all([found[output] >= thresholds[output] for output in OUTPUTS], axis=0)
     measured: dict[str, Any] = {"threshold": thresholds["same"]}
-    for name, here in {**parts, "all": np.any(list(parts.values()), axis=0)}.items():
+    for name, here in parts.items():
         if not here.any():
             continue
         one: dict[str, Any] = {"pairs": int(here.sum()), "queries": len(set(queries[here]))}
         for output in OUTPUTS:
-            y = labels(rows, output)[here]
-            one[output] = interval(found[output][here], y, queries[here])
-            one[output]["calibration error"] = calibration_error(found[output][here], y)
-        one["usable"], one["kept"] = float(good[here].mean()), float(kept[here].mean())
-        one["usable of kept"] = float(good[here & kept].mean()) if (here & kept).any() else float("nan")
+            y = labels(rows, output)
+            known = here & ~np.isnan(y)
+            if len(set(y[known])) == 2 and (output == "same" or (y[here] == y[here]).all()):
+                one[output] = interval(found[output][known], y[known], queries[known])
+                one[output]["calibration error"] = calibration_error(found[output][known], y[known])
+        if not np.isnan(good[here]).any():
+            one["strict"], one["kept"] = float(good[here].mean()), float(kept[here].mean())
+            one["strict of kept"] = float(good[here & kept].mean()) if (here & kept).any() else float("nan")
         measured[name] = one
     return measured
 
@@ -220,27 +225,41 @@ def show_limits(found: dict[str, Any]) -> None:
         print(f"{name:32} {one['outside']:>6,} of {one['pairs']:>6,}  {one['share']:.1%}")
 
 
-def show(model: str, split: str, measured: dict[str, Any]) -> list[str]:
-    lines = [
-        f"| {model}, {split} | pairs | AUC same | calibration error | AUC natural | usable | kept | usable of kept |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def features_of(model: str, rows: list[dict[str, Any]], folder: Path | None) -> Any:
+    """The features of a model; the logits of networks are kept in a folder, and those of ``light`` are new."""
+    queries, texts = [row["query"] for row in rows], [row["candidate"] for row in rows]
+    file = folder and folder / f"{model}.npy"
+    if file is None or model == "light" or not file.exists():
+        x = load_judge(model).features(queries, texts)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, x)
+        return x
+    x = np.load(file)
+    x[:, -len(OUTPUTS) :] = load_judge("light").logits(queries, texts)
+    return x
+
+
+def show(model: str, measured: dict[str, Any]) -> None:
+    print(f"{model}, threshold {measured['threshold']}")
     for name, one in measured.items():
-        if name == "threshold":
-            continue
-        same, natural = one["same"], one["natural"]
-        lines.append(
-            f"| {name} | {one['pairs']:,} | {same['auc']:.3f} [{same['low']:.3f}, {same['high']:.3f}] "
-            f"| {same['calibration error']:.3f} | {natural['auc']:.3f} | {one['usable']:.1%} | {one['kept']:.1%} "
-            f"| {one['usable of kept']:.1%} |"
-        )
-    return [*lines, ""]
+        if name != "threshold":
+            outputs = ", ".join(
+                f"AUC {output} {one[output]['auc']:.3f} [{one[output]['low']:.3f}, {one[output]['high']:.3f}], "
+                f"calibration error {one[output]['calibration error']:.3f}"
+                for output in OUTPUTS if output in one
+            )  # fmt: skip
+            shares = "".join(
+                f"; {part} {one[part]:.1%}" for part in ("strict", "kept", "strict of kept") if part in one
+            )
+            print(f"  {name}: {one['pairs']:,} pairs; {outputs}{shares}")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="folder with equivalence.jsonl")
     options.add_argument("--fit", action="store_true", help="fit, and write the weights and the measures")
+    options.add_argument("--features", type=Path, help="a folder for the features, which take minutes")
     options.add_argument("--limits", type=Path, metavar="QUERYGYM", help="measure negation and the range only")
     given = options.parse_args()
     rows = read(given.data)
@@ -251,31 +270,40 @@ def main() -> None:
         kept = json.loads(stored.read_text(encoding="utf-8")) | found
         stored.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         return
-    unseen = [json.loads(line) for line in UNSEEN.read_text(encoding="utf-8").splitlines()]
-    collections = {name: np.array([row["collection"] == name for row in unseen]) for name in OPEN}
-    later = [row for row in rows if row["split"] != "train"]
+    for row in read_rows(UNSEEN):
+        rows.append({**row, "natural": None if row["natural"] else "no", "split": "unseen"})
+    split = np.array([row["split"] for row in rows])
+    free = np.array([row["collection"] in OPEN for row in rows])
+    train, later, calibration = split == "train", split != "train", split == "calibration"
+    read_in_levels = np.array(["readers" in row for row in rows])
+    parts = {
+        **{f"test: {name}": here for name, here in families(rows, "test").items()}, "test: all": split == "test",
+        **{f"unseen: {name}": (split == "unseen") & (np.array([row["collection"] for row in rows]) == name)
+           for name in OPEN}, "unseen: all": split == "unseen",
+        "levels: dev": (split == "dev") & read_in_levels,
+    }  # fmt: skip
     measured: dict[str, Any] = {}
     # From the smallest: each reads the logits of those before it, which have been fit then.
-    for model, file, split, used, kept in (
-        ("light", LIGHT, "train", rows, "other methods"),
-        ("minilm", DATA / "adapters" / MINILM_ADAPTER / WEIGHTS, "dev", later, "last rewriter"),
-        ("neural", FOLDER / WEIGHTS, "dev", later, "last rewriter"),
-    ):
-        x = load_judge(model).features([row["query"] for row in used], [row["candidate"] for row in used])
-        chosen = np.array([row["split"] == split and row["collection"] in OPEN for row in used])
-        if given.fit:
-            file.write_text(
-                json.dumps(fit_model(used, x, chosen, NAMES[model], kept), indent=1) + "\n", encoding="utf-8"
-            )
-            load_judge.cache_clear()
-        at = load_judge(model).features([row["query"] for row in unseen], [row["candidate"] for row in unseen])
-        measured[model] = {
-            "rows": int(chosen.sum()),
-            "test": measure(used, x, file, families(used, "test")),
-            "unseen": measure(unseen, at, file, collections),
+    for model, file in (
+        ("light", LIGHT), ("minilm", DATA / "adapters" / MINILM_ADAPTER / WEIGHTS), ("neural", FOLDER / WEIGHTS)
+    ):  # fmt: skip
+        used = np.flatnonzero(later | (model == "light"))
+        some = [rows[at] for at in used]
+        x = features_of(model, some, given.features)
+        chosen = {
+            "same": free & (train if model == "light" else (split == "dev") & ~read_in_levels),
+            "natural": train & read_in_levels if model == "light" else calibration,
         }
-        for part in ("test", "unseen"):
-            print("\n".join(show(model, part, measured[model][part])))
+        if given.fit:
+            fitted = fit_model(some, x, {name: here[used] for name, here in chosen.items()}, NAMES[model])
+            file.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
+            load_judge.cache_clear()
+        measured[model] = measure(some, x, file, {name: here[used] for name, here in parts.items()})
+        show(model, measured[model])
+    measured["fit"] = {
+        "calibration": int(calibration.sum()),
+        "strict": float(strict([r for r in rows if r["split"] == "calibration"]).mean()),
+    }
     if given.fit:
         stored.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 

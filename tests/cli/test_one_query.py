@@ -13,13 +13,13 @@ QUERY = "what is the average salary of a nurse in texas"
 
 def test_the_best_reformulations_are_printed_with_their_probabilities(askew):
     table = askew(f"reformulate --query '{QUERY}' --method reduce").table
-    assert all(name in table for name in ("same", "natural", "fluent"))
+    assert all(name in table for name in ("same", "natural"))
     assert "average salary" in table
 
 
 def test_json_has_the_texts_best_first_and_what_was_dropped(askew):
     found = askew(f"reformulate --query '{QUERY}' --method reduce --json").json
-    scores = [one["same"] * one["fluent"] for one in found["reformulations"]]
+    scores = [one["same"] * one["natural"] for one in found["reformulations"]]
     assert found["query"] == QUERY
     assert scores == sorted(scores, reverse=True)
     assert isinstance(found["dropped"], dict)
@@ -55,7 +55,7 @@ def texts(query, *suggestions, count=5):
     return [
         one.text
         for one in best_suggestions(
-            query, [Suggestion(text, same, 1.0, fluent) for text, same, fluent in suggestions], count
+            query, [Suggestion(text, same, natural) for text, same, natural in suggestions], count
         )
     ]
 
@@ -88,7 +88,7 @@ def test_after_the_third_only_likely_ones_are_shown():
 
         def score(self, originals, candidates):
             worths = {"become": 0.9, "nurse": 0.6, "job": 0.2, "pay": 0.1, "work": 0.45}
-            return [{"same": 1.0, "natural": 1.0, "fluent": worths[text]} for text in candidates]
+            return [{"same": 1.0, "natural": worths[text]} for text in candidates]
 
         def reason(self, scores):
             return None
@@ -123,7 +123,7 @@ def test_the_file_has_kind_and_probabilities_of_judged_reformulations_best_first
     )
     askew(f"{command} --set equivalence.same=0 --set equivalence.natural=0 --out judged.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "judged.jsonl").read_text().splitlines()]
-    products = [one["p_same"] * one["p_fluent"] for one in rows]
+    products = [one["p_same"] * one["p_natural"] for one in rows]
     assert len(rows) == 2 and all(0 < product < 1 for product in products)
     assert {one["kind"] for one in rows} == {None}
     askew(f"{command} --set equivalence.same=0 --set equivalence.natural=0 --count 1 --out best.jsonl")

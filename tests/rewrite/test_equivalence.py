@@ -19,12 +19,9 @@ from askew.rewrite.equivalence import (
     LIGHT,
     OUTPUTS,
     OUTSIDE,
-    SCORES,
     EquivalenceFilter,
     chosen_model,
     in_range,
-    phrases,
-    read_fluent,
     read_weights,
 )
 
@@ -51,22 +48,12 @@ def test_the_light_weights_are_of_these_features():
     assert all(len(stored[output]["weights"]) == len(FEATURES) for output in OUTPUTS)
 
 
-def test_the_fluent_weights_fit_what_each_model_reads():
-    stored = read_fluent()
-    assert [len(stored[model]["weights"]) for model in ("light", "minilm", "neural", "state")] == [3, 5, 8, 576]
-    assert phrases("the pay", "pay of") == {
-        "^", "pay", "of", "$", "^ pay", "pay of", "of $", "^ pay of", "pay of $",
-        "+of", "+^ pay", "+pay of", "+of $", "+^ pay of", "+pay of $",
-        "-the", "-^ the", "-the pay", "-pay $", "-^ the pay", "-the pay $",
-    }  # fmt: skip
-
-
 @given(st.lists(st.tuples(texts, texts), max_size=4))
 def test_every_pair_has_its_probabilities_alone_as_in_company(pairs):
     made = EquivalenceFilter(model="light")
     found = made.score([a for a, _ in pairs], [b for _, b in pairs])
     for (a, b), one in zip(pairs, found, strict=True):
-        assert set(one) == set(SCORES)
+        assert set(one) == set(OUTPUTS)
         assert all(0 <= value <= 1 if in_range(a, b) else isnan(value) for value in one.values())
         assert one == pytest.approx(made.score([a], [b])[0], nan_ok=True)
 
@@ -98,7 +85,6 @@ def test_thresholds_decide_and_the_reason_is_named():
     assert EquivalenceFilter(0.0, 0.0, model="light").check(*pair) == [None]
     assert EquivalenceFilter(1.0, 0.0, model="light").check(*pair) == ["other meaning"]
     assert EquivalenceFilter(0.0, 1.0, model="light").check(*pair) == ["not natural"]
-    assert EquivalenceFilter(0.0, 0.0, model="light", fluent=1.0).check(*pair) == ["stiff"]
 
 
 def test_without_the_neural_libraries_the_light_model_is_taken(monkeypatch):
@@ -152,7 +138,7 @@ def test_damaged_weights_are_one_line(tmp_path):
 def test_the_python_interface_scores_pairs():
     made = askew.Filter("equivalence", model="light")
     (found,) = made.score([(QUERY, "birthplace of mark jackson")])
-    assert set(found) == {"same", "natural", "fluent"}
+    assert set(found) == {"same", "natural"}
     with pytest.raises(ConfigError) as refused:
         askew.Filter("rules").score([("a", "b")])
     assert refused.value.code == "no-scores"
@@ -174,13 +160,13 @@ class TestShippedAdapters:
         assert good["same"] > 0.7
         assert bad["same"] < 0.4
 
-    def test_it_tells_a_stiff_text_from_a_fluent_one(self, model):
+    def test_it_tells_a_stiff_text_from_a_natural_one(self, model):
         query = "number of seasons of the wire"
-        fluent, stiff = EquivalenceFilter(model=model).score(
+        natural, stiff = EquivalenceFilter(model=model).score(
             [query] * 2,
             ["how many seasons of the wire are there", "what is the number of seasons that there was of the wire"],
         )
-        assert fluent["fluent"] > 0.5 > stiff["fluent"]
+        assert natural["natural"] > 2 * stiff["natural"]
 
     def test_a_pair_is_judged_alone_as_in_company(self, model):
         made = EquivalenceFilter(model=model)

@@ -302,7 +302,6 @@ LOADS = {
     "smollm2-rewrite": load_rewrite,
     "mentions-relevance": load_relevance,
     "equivalence-light": lambda: load_equivalence("light"),
-    "equivalence-fluent": lambda: load_equivalence("light"),
     "name-words": load_name_words,
 }
 

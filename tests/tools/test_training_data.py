@@ -7,11 +7,10 @@ import sys
 
 import pytest
 from toy_training import KINDS, TOOLS, label_row, rewrites_row
-from toy_training import TEXTS as TOY
 
 pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 
-import train_rewrite
+import train_queries
 from training import data
 from training.preferences import Sample, limit, make_pairs
 
@@ -72,49 +71,6 @@ def test_a_file_that_cannot_be_used_is_answered_in_one_line(tmp_path, made, text
     assert "\n" not in str(caught.value)
 
 
-def pool_of(made, files=(), fresh=(), seed=0, **settings):
-    none = {"queries_per_file": 2, "written_queries": 0, "web_rewrites": 0.0, "other_rewrites": 0.0}
-    rows = data.read_reformulations(made, [], [])
-    return train_rewrite.query_pool(rows, made, files, fresh, train_rewrite.Settings(**{**none, **settings}), seed)
-
-
-def test_queries_to_write_texts_for_have_no_rewrites_of_their_own_and_are_not_held_out(tmp_path, made):
-    file = tmp_path / "queries.tsv"
-    texts = ["red car", "is it a big boat", "one new text?", "two new texts", "three new texts", "short one",
-             "labeled since then?", "long " * 21]  # fmt: skip
-    file.write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(texts)), encoding="utf-8")
-    labels = (made / "labels.jsonl").read_text(encoding="utf-8")
-    held_out = json.dumps(label_row("is it a big boat", "boat", "same", split="test"))
-    (made / "labels.jsonl").write_text(f"{labels}{held_out}\n", encoding="utf-8")
-    fresh = [label_row("Labeled since then", "x", "same")]
-    own = {"red car", "old ship", "tall queen", "ancient queen", "ruler of auto"}
-    found = pool_of(made, [file], fresh)
-    assert own < set(found) and len(found) == len(own) + 2
-    assert set(found) - own < {"one new text?", "two new texts", "three new texts"}
-    assert found == pool_of(made, [file], fresh) != pool_of(made, [file], fresh, seed=1)
-    assert set(pool_of(made, [file], fresh, queries_per_file=9)) - own == set(texts[2:5])
-
-
-def test_texts_are_written_for_some_rewrites_and_for_queries_written_with_their_group(made):
-    own = set(pool_of(made))
-    assert set(pool_of(made, written_queries=450)) - own == {"who is the queen"}
-    texts = {text for row in TOY.values() for text in row[1:4]}
-    found = set(pool_of(made, web_rewrites=1.0)) - own
-    assert len(found) == 3 and found < texts  # vocabulary, keywords or explicit: one of each query
-    assert set(pool_of(made, other_rewrites=1.0)) == own
-
-
-def test_our_own_queries_may_be_of_all_open_collections_and_of_no_other(made):
-    names = ("boolq", "squad", "web", "msmarco")
-    rows = [rewrites_row(f"query of {name}", TEXTS, name) for name in names]
-    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    found = data.read_reformulations(made, [], [])
-    assert data.rows_by_collection(found.training_rewrites()).keys() == set(data.OPEN) == set(names[:3])
-    pool = pool_of(made, web_rewrites=1.0, other_rewrites=1.0)
-    assert "query of web" in pool and not {"query of boolq", "query of squad", "query of msmarco"} & set(pool)
-    assert sum(text in TEXTS for text in pool) >= 1
-
-
 def test_each_of_our_own_queries_is_of_an_open_collection_and_has_a_rewrite_of_each_kind():
     found = data.read_reformulations(data.MADE, [], [])
     assert {row["collection"] for row in found.rewrites} <= set(data.OPEN)
@@ -148,7 +104,7 @@ def samples_of(*texts, kind="paraphrase", query=0):
 
 
 def test_pairs_keep_the_least_reward_and_the_least_margin():
-    settings = train_rewrite.Settings()
+    settings = train_queries.Settings(least_reward=0.65, least_margin=0.3)
     samples = samples_of(("good", -1.0), ("fair", -1.0), ("near", -1.0), ("poor", -1.0))
     rewards = [0.9, 0.8, 0.65, 0.55]
     found = make_pairs(samples, rewards, ["q"], settings, random.Random(0))
@@ -159,7 +115,7 @@ def test_pairs_keep_the_least_reward_and_the_least_margin():
 
 
 def test_at_most_two_texts_are_chosen_for_a_query_and_kind_and_texts_of_others_are_not_mixed_in():
-    settings = train_rewrite.Settings()
+    settings = train_queries.Settings()
     samples = samples_of(("a", -1.0), ("b", -1.0), ("c", -1.0), ("A", -1.0), ("bad", -1.0), ("", -1.0))
     samples += samples_of(("other", -1.0), kind="keywords") + samples_of(("third", -1.0), query=1)
     rewards = [0.8, 0.9, 0.95, 0.0, 0.1, 0.0, 0.05, 0.02]
@@ -167,12 +123,12 @@ def test_at_most_two_texts_are_chosen_for_a_query_and_kind_and_texts_of_others_a
     assert {(one.query, one.kind, one.chosen, one.rejected) for one in found} == {
         ("q", "paraphrase", "c", "bad"), ("q", "paraphrase", "b", "bad"),
     }  # fmt: skip
-    few = train_rewrite.Settings(most_pairs=1)
+    few = train_queries.Settings(most_pairs=1)
     assert len(make_pairs(samples, rewards, ["q", "r"], few, random.Random(3))) == 1
 
 
 def test_drawn_texts_are_any_of_those_with_the_least_reward():
-    settings = train_rewrite.Settings(draw_chosen=1, chosen_per_kind=1, least_reward=0.7)
+    settings = train_queries.Settings(draw_chosen=1, chosen_per_kind=1, least_reward=0.7, least_margin=0.3)
     samples = samples_of(("a", -1.0), ("b", -1.0), ("c", -1.0), ("fair", -1.0), ("bad", -1.0))
     rewards = [0.95, 0.8, 0.7, 0.69, 0.1]
     found = [make_pairs(samples, rewards, ["q"], settings, random.Random(seed))[0] for seed in range(30)]
@@ -180,7 +136,7 @@ def test_drawn_texts_are_any_of_those_with_the_least_reward():
 
 
 def test_half_of_the_rejected_texts_are_the_most_probable_ones():
-    settings = train_rewrite.Settings(chosen_per_kind=1)
+    settings = train_queries.Settings(chosen_per_kind=1)
     samples, rewards = [], []
     for query in range(200):
         samples += samples_of(("good", -1.0), *((f"w{i}", -2.0 - i) for i in range(10)), query=query)
@@ -194,8 +150,7 @@ def test_the_programs_need_no_libraries_but_those_of_a_gpu_machine():
     absent = ("polars", "pyarrow", "numba", "peft", "gguf", "typer", "rich", "sentence_transformers", "ir_measures")
     program = (
         f"import sys; sys.path.insert(0, {str(TOOLS)!r}); sys.modules.update(dict.fromkeys({absent!r}))\n"
-        "import train_equivalence, train_query_groups, train_rewrite, training.teacher\n"
-        "training.teacher.pair_features(['red car'], ['crimson auto'])\n"
+        "import train_query_groups, train_queries\n"
         "print(len(train_query_groups.log_counts(['her brother'])))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

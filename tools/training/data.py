@@ -23,7 +23,6 @@ MADE = Path(__file__).resolve().parents[2] / "benchmarks" / "reformulation"
 LICENSES = {"boolq": "CC-BY-SA-3.0", "squad": "CC-BY-SA-4.0", "web": "CC-BY-SA-4.0"}
 OPEN = tuple(LICENSES)
 _REWRITE_FIELDS = ("collection", "query", "rewrites", "split")
-SOFT_FIELDS = ("query", "text", "same", "natural")
 LABEL_FIELDS = ("collection", "query", "candidate", "method", "need", "natural", "split")
 
 

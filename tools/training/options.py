@@ -30,13 +30,6 @@ def make_parser(
     return parser
 
 
-def add_reformulations(parser: argparse.ArgumentParser) -> None:
-    """The options for further rewrites and labels."""
-    about = "further files of the fields of {}; their dev and test queries are held out"
-    parser.add_argument("--rewrites", type=Path, nargs="*", default=[], help=about.format("queries.jsonl"))
-    parser.add_argument("--labels", type=Path, nargs="*", default=[], help=about.format("labels.jsonl"))
-
-
 def settings_of(given: argparse.Namespace, settings: type[S]) -> S:
     """The settings that were given."""
     return settings(**{one.name: getattr(given, one.name) for one in fields(settings)})  # type: ignore[arg-type]

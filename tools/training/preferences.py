@@ -1,7 +1,6 @@
 """Which of two sampled texts is the better reformulation: rewards of texts, and pairs of a chosen and a rejected one.
 
-A reward is the probability of the teacher (``training.teacher``) that a text is usable, and at most a limit where a
-rule says that it is not.
+A reward is the probability of a teacher that a text is usable, and at most a limit where a rule says that it is not.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Preference:
 
 
 class PairSettings(Protocol):
-    """What decides on pairs; see ``train_rewrite.Settings``."""
+    """What decides on pairs; see ``train_queries.Settings``."""
 
     least_reward: float
     least_margin: float

@@ -41,7 +41,7 @@ class LowRankSettings(Protocol):
 
 
 class RewriteSettings(LowRankSettings, Protocol):
-    """What decides on both kinds of training; see ``train_rewrite.Settings``."""
+    """What decides on both kinds of training; see ``train_queries.Settings``."""
 
     most_tokens: int
     epochs: int

@@ -15,7 +15,7 @@ _LOOK_EVERY = 4
 
 
 class SamplingSettings(Protocol):
-    """What decides on samples; see ``train_rewrite.Settings``."""
+    """What decides on samples; see ``train_queries.Settings``."""
 
     samples_per_kind: int
     temperature: float

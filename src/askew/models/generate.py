@@ -110,12 +110,26 @@ class Generator:
 
     def sample(self, prompt: str, count: int, seed: int, how: Sampling) -> list[str]:
         """Sample ``count`` texts for a prompt."""
-        tokens = self._tokens(prompt, self.most_tokens)
-        if not tokens:
-            return []
-        count_model_calls(count)
-        (written,) = self._write([tokens], [[]], count, [seed], how, Stops(self._ends))
-        return [text.strip() for text in self._texts(written)]
+        return self.sample_many([prompt], count, [seed], how)[0]
+
+    def sample_many(self, prompts: Sequence[str], count: int, seeds: Sequence[int], how: Sampling) -> list[list[str]]:
+        """Sample ``count`` texts for each prompt, which has its seed; together on a GPU, one by one on the CPU."""
+        count_model_calls(len(prompts) * count)
+        shown = [self._tokens(prompt, self.most_tokens) for prompt in prompts]
+        texts: list[list[str]] = [[] for _ in prompts]
+        together = (self._network or self.is_seq2seq) and self.model.device.type == "cuda"
+        at_once = max(1, _ROWS_ON_GPU // 4 // count) if together else 1
+        by_length = sorted((i for i, prompt in enumerate(shown) if prompt), key=lambda i: len(shown[i]))
+        for rows in (by_length[at : at + at_once] for at in range(0, len(by_length), at_once)):
+
+            def write(some: Sequence[int]) -> list[list[list[int]]]:
+                return self._write(
+                    [shown[i] for i in some], [[]], count, [seeds[i] for i in some], how, Stops(self._ends)
+                )
+
+            for i, tokens in zip(rows, halved(rows, write), strict=True):
+                texts[i] = [text.strip() for text in self._texts(tokens)]
+        return texts
 
     def sample_kinds_many(
         self, prefixes: Sequence[str], endings: Sequence[str], count: int, seeds: Sequence[int], how: Sampling
@@ -167,13 +181,20 @@ class Generator:
             if self._network:
                 return decode(self._network, prefixes, endings, count, seeds, how, stops)
             # Any other model of transformers: each prompt is read once, and its samples are decoded together.
-            write = _write_seq2seq if self.is_seq2seq else _write_causal
             written: list[list[list[int]]] = [[] for _ in prefixes]
-            for texts, prefix, seed in zip(written, prefixes, seeds, strict=True):
-                drawn = noise(seed, len(endings) * count, how)
-                for j, ending in enumerate(endings):
-                    prompt = torch.tensor([[*prefix, *ending]], device=self.model.device)
-                    texts.extend(write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops))
+            drawn = [noise(seed, len(endings) * count, how) for seed in seeds]
+            for j, ending in enumerate(endings):
+                own = [one[:, j * count : (j + 1) * count] for one in drawn]
+                prompts = [[*prefix, *ending] for prefix in prefixes]
+                if self.is_seq2seq:
+                    made = _write_seq2seq(self.model, prompts, torch.cat(own, 1), how, stops)
+                    for at, texts in enumerate(written):
+                        texts.extend(made[at * count : (at + 1) * count])
+                    continue
+                for texts, prompt, one in zip(written, prompts, own, strict=True):
+                    texts.extend(
+                        _write_causal(self.model, torch.tensor([prompt], device=self.model.device), one, how, stops)
+                    )
             return written
 
     def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
@@ -243,21 +264,33 @@ def _write_causal(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Sto
     return _write(following, logits, drawn, how, stops)
 
 
-def _write_seq2seq(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
+def _write_seq2seq(
+    model: Any, prompts: Sequence[Sequence[int]], drawn: Any, how: Sampling, stops: Stops
+) -> list[list[int]]:
+    """The texts of each prompt, one prompt after the other."""
     import torch
 
-    count = drawn.shape[1]
-    states = model.get_encoder()(input_ids=prompt).last_hidden_state.repeat_interleave(count, dim=0)
+    count, longest = drawn.shape[1] // len(prompts), max(map(len, prompts))
+    ids = torch.tensor([[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts], device=model.device)
+    lengths = torch.tensor([len(prompt) for prompt in prompts], device=model.device)
+    mask = (torch.arange(longest, device=model.device) < lengths.unsqueeze(1)).long()
+    states = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+    states, mask = states.repeat_interleave(count, dim=0), mask.repeat_interleave(count, dim=0)
     memory = None
 
     def following(tokens: Any) -> Any:
         nonlocal memory
-        answer = model(encoder_outputs=(states,), decoder_input_ids=tokens, past_key_values=memory, use_cache=True)
+        answer = model(
+            encoder_outputs=(states,), attention_mask=mask, decoder_input_ids=tokens, past_key_values=memory,
+            use_cache=True,
+        )  # fmt: skip
         memory = answer.past_key_values
         return answer.logits[:, -1]
 
     start = model.config.decoder_start_token_id
-    first = torch.full((count, 1), int(start if start is not None else model.config.pad_token_id), device=model.device)
+    first = torch.full(
+        (len(states), 1), int(start if start is not None else model.config.pad_token_id), device=model.device
+    )
     return _write(following, following(first), drawn, how, stops)
 
 

@@ -2,7 +2,7 @@
 
 Both texts are read together; the head reads the first token, the mean over each text, and the absolute difference and
 the product of the two means. Its two logits are for *same* (the reformulation expresses the same information need) and
-*natural* (a person could type it).
+*natural* (it looks like a line of a query log).
 """
 
 from __future__ import annotations
@@ -65,16 +65,13 @@ class PairJudge:
 
     def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float64]:
         """A row for each pair, a column for each output."""
-        return self.logits_of(self.states(originals, candidates))
-
-    def logits_of(self, states: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """The logits of pairs with these states."""
+        states = self._states(originals, candidates)
         with torch.inference_mode():
             found = self._head(torch.from_numpy(states).to(self._network.device))
         logits: npt.NDArray[np.float64] = found.double().cpu().numpy()
         return logits
 
-    def states(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float32]:
+    def _states(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float32]:
         """The state after the last token of each pair, which the head reads."""
         count_model_calls(len(originals))
         states = np.zeros((len(originals), self._head[1].in_features), np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The kinds of reformulations that the rewriting model knows; ``original`` was one more in its training.
-KINDS = ("paraphrase", "vocabulary", "keywords", "explicit", "neutral")
+KINDS = ("question", "keywords", "synonyms", "specific", "paraphrase", "neutral")
 _MOST_PASSAGE_WORDS = 150
 _MOST_QUERY_WORDS = 40
 

@@ -1,4 +1,4 @@
-"""Models that decide whether a reformulation has the meaning of its query, and whether a person could type it.
+"""Models that decide whether a reformulation has the meaning of its query, and whether a person would type it.
 
 ``light``   logistic regressions on the words, names and numbers that a pair shares or does not share
             (``askew.rewrite.equivalence``). Less accurate, but there is no model to install.
@@ -7,9 +7,9 @@
 ``neural``  logistic regressions on the same logits and those of SmolLM2, which also reads both texts (adapter
             ``smollm2-equivalence``).
 
-Each model gives a pair the probabilities *same* and *natural*, calibrated on labeled reformulations, and *fluent*: the
-probability that the reformulation looks like a line of a query log. A stiff one ("people who are nurses") is natural in
-the sense that a person could type it, but not fluent. The cards of the models report their quality.
+Each model gives a pair the probabilities *same* and *natural*, calibrated on labeled reformulations. *Natural* means
+that one would not be surprised to see the reformulation in a query log: a stiff one ("people who are nurses") is not
+natural. The cards of the models report their quality.
 """
 
 from __future__ import annotations
@@ -163,10 +163,8 @@ OUTSIDE = "unlike the texts that the judge was trained on"
 # (benchmarks/equivalence.py).
 MOST_WORDS, MOST_PER_WORD, SHORTEST = 31, 4, 2
 WEIGHTS = "equivalence.json"
-LIGHT, FLUENT = DATA / "equivalence-light.json", DATA / "equivalence-fluent.json"
+LIGHT = DATA / "equivalence-light.json"
 OUTPUTS = ("same", "natural")
-SCORES = (*OUTPUTS, "fluent")
-STIFF = "stiff"
 
 
 def in_range(original: str, candidate: str) -> bool:
@@ -194,8 +192,6 @@ class EquivalenceFilter:
     whole query more than once. Expansions by language models are such texts.
 
     ``same``, ``natural``  the minimum probabilities; by default those chosen on the development labels.
-    ``fluent``             the minimum probability that the text looks like a line of a query log; by default 0, because
-                           reformulations are ranked by it.
     ``model``              auto, neural (extras neural and lm), minilm (extra neural) or light.
     ``adapter``            the folder of another adapter for the model, SmolLM2 or MiniLM.
     ``device``             cuda or cpu; by default the GPU if there is one.
@@ -205,7 +201,7 @@ class EquivalenceFilter:
 
     def __init__(
         self, same: Share | None = None, natural: Share | None = None, model: str = "auto", adapter: str | None = None,
-        device: str | None = None, fluent: Share = 0.0,
+        device: str | None = None,
     ) -> None:  # fmt: skip
         self.model = chosen_model(model)
         self._judge = load_judge(self.model, adapter, device)
@@ -213,12 +209,10 @@ class EquivalenceFilter:
             output: self._judge.thresholds[output] if limit is None else float(limit)
             for output, limit in zip(OUTPUTS, (same, natural), strict=True)
         }
-        self._fluent = float(fluent)
 
     def settings(self) -> Mapping[str, Any]:
         """Return the model, identified by its weights, and the thresholds."""
-        fluent = {"fluent": self._fluent, "weights": digest_file(FLUENT)[:12]} if self._fluent else {}
-        return {"model": self._judge.id, **self.thresholds, **fluent}
+        return {"model": self._judge.id, **self.thresholds}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return None for each kept reformulation, and else the reason."""
@@ -230,12 +224,10 @@ class EquivalenceFilter:
             return OUTSIDE
         if scores["same"] < self.thresholds["same"]:
             return OTHER_MEANING
-        if scores["natural"] < self.thresholds["natural"]:
-            return NOT_NATURAL
-        return STIFF if scores["fluent"] < self._fluent else None
+        return NOT_NATURAL if scores["natural"] < self.thresholds["natural"] else None
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
-        """Return the probabilities ``same``, ``natural`` and ``fluent`` of each pair; NaN if they cannot be judged."""
+        """Return the probabilities ``same`` and ``natural`` of each pair; NaN if they cannot be judged."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
             raise ConfigError(
@@ -243,19 +235,14 @@ class EquivalenceFilter:
             )
         if not len(originals):
             return []
-        probabilities = 1 / (1 + np.exp(-self._judge.read(originals, candidates)))
+        probabilities = 1 / (1 + np.exp(-self._judge.logits(originals, candidates)))
         judged = [in_range(*pair) for pair in zip(originals, candidates, strict=True)]
         probabilities[np.logical_not(judged)] = np.nan
-        return [dict(zip(SCORES, pair, strict=True)) for pair in probabilities.tolist()]
+        return [dict(zip(OUTPUTS, pair, strict=True)) for pair in probabilities.tolist()]
 
 
 class _Judge:
-    """Two logistic regressions on features of a pair; their weights and thresholds are read from a file.
-
-    ``fluent`` names the regression for the third probability, which reads the evidence and the phrases of a pair.
-    """
-
-    fluent: str = "light"
+    """Two logistic regressions on features of a pair; their weights and thresholds are read from a file."""
 
     def __init__(self, file: Path, identity: str) -> None:
         self._weights, self._bias, self.thresholds = read_weights(file)
@@ -269,24 +256,9 @@ class _Judge:
         logits: Floats = self.features(originals, candidates) @ self._weights + self._bias
         return logits
 
-    def evidence(self, originals: Sequence[str], candidates: Sequence[str]) -> tuple[Floats, Floats]:
-        """The two logits, and what the regression for the third reads besides phrases."""
-        logits = self.logits(originals, candidates)
-        return logits, logits
-
-    def read(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
-        """A row for each pair, a column for each of ``SCORES``: logits."""
-        logits, read = self.evidence(originals, candidates)
-        weights = read_fluent()
-        fit = weights[self.fluent]
-        columns = np.column_stack([read, phrase_logits(originals, candidates, weights["phrases"])])
-        return np.column_stack([logits, columns @ np.array(fit["weights"]) + fit["bias"]])
-
 
 class _MinilmJudge(_Judge):
     """Uses the logits of the cross-encoder, which is loaded at first use, and those of the light model."""
-
-    fluent = "minilm"
 
     def __init__(self, adapter: str, device: str | None) -> None:
         for library in ("torch", "transformers"):
@@ -309,10 +281,6 @@ class _MinilmJudge(_Judge):
         logits = pair_logits(*self._network, originals, candidates)
         return np.hstack([logits, self._light.logits(originals, candidates)])
 
-    def evidence(self, originals: Sequence[str], candidates: Sequence[str]) -> tuple[Floats, Floats]:
-        features = self.features(originals, candidates)
-        return features @ self._weights + self._bias, features
-
 
 class _NeuralJudge(_Judge):
     """Uses the logits of SmolLM2, which is loaded at first use, and the features of the MiniLM model."""
@@ -322,8 +290,6 @@ class _NeuralJudge(_Judge):
         from askew.models.generate import SMOLLM, find_adapter
 
         self._folder, self._device = find_adapter(adapter), device
-        # The weights of states are those of the shipped adapter.
-        self.fluent = "neural" if self._folder == DATA / "adapters" / ADAPTER else "minilm"
         self._smaller = load_judge("minilm", None, device)
         super().__init__(self._folder / WEIGHTS, f"{SMOLLM}+{identify(str(self._folder))}+{self._smaller.id}")
 
@@ -334,20 +300,8 @@ class _NeuralJudge(_Judge):
         return load_pair_judge(self._folder, device=self._device)
 
     def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
-        return self.with_states(originals, candidates)[0]
-
-    def evidence(self, originals: Sequence[str], candidates: Sequence[str]) -> tuple[Floats, Floats]:
-        features, states = self.with_states(originals, candidates)
-        logits = features @ self._weights + self._bias
-        if self.fluent == "minilm":
-            return logits, features[:, len(OUTPUTS) :]
-        fit = read_fluent()["state"]
-        return logits, np.column_stack([features, states @ np.array(fit["weights"]) + fit["bias"]])
-
-    def with_states(self, originals: Sequence[str], candidates: Sequence[str]) -> tuple[Floats, Floats]:
-        states = self._network.states(originals, candidates)
-        smaller = self._smaller.features(originals, candidates)
-        return np.hstack([self._network.logits_of(states), smaller]), states
+        logits = self._network.logits(originals, candidates)
+        return np.hstack([logits, self._smaller.features(originals, candidates)])
 
 
 @cache
@@ -358,31 +312,6 @@ def load_judge(model: str, adapter: str | None = None, device: str | None = None
     if model == "minilm":
         return _MinilmJudge(adapter or MINILM_ADAPTER, device)
     return _NeuralJudge(adapter or ADAPTER, device)
-
-
-@cache
-def read_fluent() -> dict[str, Any]:
-    """The weights of the regressions for *fluent*, of phrases and of the states of the shipped adapter."""
-    return dict(parse_json(FLUENT.read_bytes()))
-
-
-def phrases(original: str, candidate: str) -> set[str]:
-    """The runs of up to three words of a candidate, and those that it adds or leaves out."""
-    own, other = _runs(candidate), _runs(original)
-    return {*own, *(f"+{run}" for run in own - other), *(f"-{run}" for run in other - own)}
-
-
-def _runs(text: str) -> set[str]:
-    words = ["^", *plain_words(text), "$"]
-    return {" ".join(words[i : i + size]) for size in (1, 2, 3) for i in range(len(words) - size + 1)}
-
-
-def phrase_logits(originals: Sequence[str], candidates: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """The logit of each pair by its phrases; the weight of the empty phrase is the bias."""
-    return np.array([
-        weights[""] + math.fsum(weights.get(one, 0.0) for one in phrases(original, candidate))
-        for original, candidate in zip(originals, candidates, strict=True)
-    ])  # fmt: skip
 
 
 def read_weights(file: Path) -> tuple[Floats, Floats, dict[str, float]]:

@@ -3,7 +3,7 @@
 A checkpoint is given by hub id or folder: ``castorini/doc2query-t5-base-msmarco`` (used in the papers),
 ``doc2query/msmarco-t5-small-v1``, or a model that you trained. docTTTTTquery samples with top-k 10 and 64 tokens.
 Refairmulate (``preset="refairmulate"``) samples with top-p 0.9 and draws top-k (at most 20), temperature and length for
-every call. A causal model, with or without an adapter, is prompted with the passage and writes a question.
+every round of calls. A causal model, with or without an adapter, is prompted with the passage and writes a question.
 """
 
 from __future__ import annotations
@@ -52,35 +52,50 @@ def draw(
     how: Drawing,
     method: str,
 ) -> Candidates:
-    """Sample candidates for every query from its top passages; ``prompt_of(row, passage)`` is the prompt of one."""
-    candidates = Candidates()
-    for row, query_id in enumerate(batch.query_ids):
-        passages = batch.passages[row][:most_passages] if batch.passages else ()
-        shown = [(prompt_of(row, passage.text), passage.doc_id) for passage in passages if passage.text.strip()]
-        if not shown:
-            candidates.reject("nothing to read")
-            continue
-        seen, drawn, call = {plain(batch.texts[row])}, 0, 0
-        count = 0
-        while count < how.count and drawn < how.attempts:
-            prompt, doc_id = shown[call % len(shown)]
-            seed = seed_for(how.seed, method, query_id, str(call))
-            size = min(how.per_call, how.count - count, how.attempts - drawn)
-            if how.randomize:  # drawn from the ranges of Refairmulate's generator
-                rng, least = random.Random(seed), sampling.min_new_tokens
-                longest = max(least, rng.randint(20, 64))
-                sampling = Sampling(longest, least, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))
-            for text in writer.sample(prompt, size, seed, sampling):
-                drawn += 1
-                line = clean(text)
-                if reason := refuse(line, seen, batch.texts[row]):
-                    candidates.reject(reason)
+    """Sample candidates for every query from its top passages; ``prompt_of(row, passage)`` is the prompt of one.
+
+    The passages of a query take turns, one in each round; all queries that have too few candidates share a round.
+    """
+    shown = [
+        [
+            (prompt_of(row, passage.text), passage.doc_id)
+            for passage in (batch.passages[row][:most_passages] if batch.passages else ())
+            if passage.text.strip()
+        ]
+        for row in range(len(batch))
+    ]
+    seen = [{plain(text)} for text in batch.texts]
+    kept: list[list[tuple[str, str]]] = [[] for _ in batch.texts]
+    rejected: list[list[str]] = [[] if prompts else ["nothing to read"] for prompts in shown]
+    waiting, call = [row for row, prompts in enumerate(shown) if prompts], 0
+    while waiting:
+        drawn = call * how.per_call
+        if how.randomize:  # drawn from the ranges of Refairmulate's generator
+            rng, least = random.Random(seed_for(how.seed, method, str(call))), sampling.min_new_tokens
+            longest = max(least, rng.randint(20, 64))
+            sampling = Sampling(longest, least, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))
+        prompts = [shown[row][call % len(shown[row])] for row in waiting]
+        seeds = [seed_for(how.seed, method, batch.query_ids[row], str(call)) for row in waiting]
+        size = min(how.per_call, how.attempts - drawn)
+        written = writer.sample_many([prompt for prompt, _ in prompts], size, seeds, sampling)
+        for row, (_, doc_id), texts in zip(waiting, prompts, written, strict=True):
+            for line in map(clean, texts):
+                if len(kept[row]) == how.count:
+                    break
+                if reason := refuse(line, seen[row], batch.texts[row]):
+                    rejected[row].append(reason)
                     continue
-                seen.add(plain(line))
-                candidates.add(row, line, doc_id)
-                count += 1
-            call += 1
-        if not count:
+                seen[row].add(plain(line))
+                kept[row].append((line, doc_id))
+        call += 1
+        waiting = [row for row in waiting if len(kept[row]) < how.count] if call * how.per_call < how.attempts else []
+    candidates = Candidates()
+    for row in range(len(batch)):
+        for reason in rejected[row]:
+            candidates.reject(reason)
+        for line, doc_id in kept[row]:
+            candidates.add(row, line, doc_id)
+        if shown[row] and not kept[row]:
             candidates.reject("the model wrote no usable candidate for the query")
     return candidates
 

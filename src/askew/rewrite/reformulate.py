@@ -55,7 +55,6 @@ SCHEMA = {
     "kind": pl.String,
     "p_same": pl.Float64,
     "p_natural": pl.Float64,
-    "p_fluent": pl.Float64,
 }
 BEYOND = "beyond count"
 
@@ -227,7 +226,7 @@ def _kept(
         tallies[number].queries += 1
         tallies[number].kept += len(group)
         for place, one in enumerate(group, start=1):
-            judged = [(one.scores or {}).get(name) for name in ("same", "natural", "fluent")]
+            judged = [(one.scores or {}).get(name) for name in ("same", "natural")]
             variant = f"{query_id}:{name}.{place}"
             rows.append((query_id, variant, one.text, name, settings[number], one.doc_id, one.kind, *judged))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
@@ -322,7 +321,6 @@ class Suggestion:
     text: str
     same: float
     natural: float
-    fluent: float
     kind: str | None = None
 
 
@@ -359,7 +357,7 @@ def suggest(
         )
     filters = [make_filter({"filter": "rules"}), EquivalenceFilter()]
     table, (tally,) = reformulate(pa.table({"query_id": ["query"], "text": [query]}), [writer], filters, count=count)
-    columns = (table[name].to_list() for name in ("text", "p_same", "p_natural", "p_fluent", "kind"))
+    columns = (table[name].to_list() for name in ("text", "p_same", "p_natural", "kind"))
     kept = tuple(Suggestion(*row) for row in zip(*columns, strict=True))
     notes = () if method or name == defaults.METHODS[0] else (FEWER,)
     return Suggestions(query, kept, tally.rejected, notes)
@@ -391,8 +389,8 @@ def best_suggestions(query: str, suggestions: Sequence[Suggestion], count: int) 
 
 
 def worth(scores: Mapping[str, float]) -> float:
-    """The probability that a reformulation has the meaning of the query and is fluent."""
-    return scores["same"] * scores.get("fluent", scores["natural"])
+    """The probability that a reformulation has the meaning of the query and is natural."""
+    return scores["same"] * scores["natural"]
 
 
 def _content(text: str) -> frozenset[str]:

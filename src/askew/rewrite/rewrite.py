@@ -1,25 +1,27 @@
 """Queries rewritten by a model: SmolLM2-135M with askew's adapter, any other model, or one that askew trained.
 
-``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
-(content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral*
-(without a group, for queries about people in general). Models that can be used:
+``rewrite`` needs no documents. Six kinds of reformulations are written: *question*, *keywords*, *synonyms* (content
+words replaced), *specific* (abbreviations, titles and types spelled out), *paraphrase* (another structure) and
+*neutral* (without a gender; only for queries with a word of the gender lexicon). Models that can be used:
 
 - by default SmolLM2-135M with the adapter ``smollm2-rewrite`` (extra ``lm``; its card reports its quality);
-- any causal or sequence-to-sequence model by folder or hub id, with the prompts of the bank for the five kinds;
+- any causal or sequence-to-sequence model by folder or hub id, with the prompts of the bank for the kinds;
 - a folder made by ``askew train rewriter``; such a model has no kinds and gives its most likely texts.
 
-For an OpenAI-compatible endpoint, use the method ``llm`` with ``prompt`` paraphrase, vocabulary and so on.
+For an OpenAI-compatible endpoint, use the method ``llm`` with ``prompt`` paraphrase, synonyms and so on.
 Candidates are not filtered; the filter ``equivalence`` drops those with another meaning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, check_names
+from askew.core.lexicon import load_lexicon
 from askew.core.plugins import Count
 from askew.core.protocols import Candidates, QueryBatch, seed_for
 from askew.models.find import identify
@@ -28,16 +30,19 @@ from askew.models.prompts import KINDS, kind_ending, query_prefix
 from askew.models.rewrite import ABOUT, load_rewriter, read_about
 from askew.rewrite.generate import clean, plain, refuse
 from askew.rewrite.prompts import load_prompt
+from askew.rewrite.words import plain_words
 
 ADAPTER = "smollm2-rewrite"
+NEUTRAL = "neutral"
 # The number of queries that a GPU decodes together; on the CPU one query is decoded at a time.
 _BLOCK = 256
 
 
 class RewriteReformulator:
-    """Rewrites the query with a language model, in five kinds.
+    """Rewrites the query with a language model, in six kinds.
 
-    ``kinds``    the kinds to write, separated by commas: paraphrase, vocabulary, keywords, explicit, neutral.
+    ``kinds``    the kinds to write, separated by commas: question, keywords, synonyms, specific,
+                 paraphrase, neutral.
     ``samples``  the number of texts sampled for each kind. ``count``: the maximum number of candidates per query.
     ``model``    SmolLM2-135M-Instruct, another causal or seq2seq model, or a folder of ``askew train rewriter``.
     ``adapter``  the name of an adapter that askew ships, or a folder; "none" for none. Used with SmolLM2 only.
@@ -118,9 +123,20 @@ class RewriteReformulator:
     def _drawn(self, writer: Generator, texts: Sequence[str], seeds: Sequence[int]) -> Iterator[list[list[str]]]:
         """Yield the samples of each kind for each text."""
         if self._adapter is not None:
-            endings = [kind_ending(kind) for kind in self._kinds]
-            prefixes = [query_prefix(text) for text in texts]
-            yield from writer.sample_kinds_many(prefixes, endings, self._samples, seeds, self._sampling)
+            written: list[list[list[str]]] = [[] for _ in texts]
+            gendered = [names_gender(text) for text in texts]
+            for which in (False, True):
+                rows = [row for row in range(len(texts)) if gendered[row] is which]
+                endings = [kind_ending(kind) for kind in self._kinds if which or kind != NEUTRAL]
+                prefixes = [query_prefix(texts[row]) for row in rows]
+                drawn = writer.sample_kinds_many(
+                    prefixes, endings, self._samples, [seeds[row] for row in rows], self._sampling
+                )
+                for row, lines in zip(rows, drawn, strict=True):
+                    written[row] = lines
+            for lines, neutral in zip(written, gendered, strict=True):
+                by_kind = iter(lines)
+                yield [next(by_kind) if neutral or kind != NEUTRAL else [] for kind in self._kinds]
             return
         prompts = [load_prompt(kind) for kind in self._kinds]
         for text, seed in zip(texts, seeds, strict=True):
@@ -134,3 +150,13 @@ class RewriteReformulator:
                 [clean(text) for text in writer.sample(prompt, self._samples, seed + at, self._sampling)]
                 for at, prompt in enumerate(shown)
             ]
+
+
+@cache
+def _gender_words() -> frozenset[str]:
+    return frozenset(word for words in load_lexicon("gender").groups.values() for word in words)
+
+
+def names_gender(text: str) -> bool:
+    """Whether a query has a word of the gender lexicon, so that there is something to make neutral."""
+    return not _gender_words().isdisjoint(plain_words(text))

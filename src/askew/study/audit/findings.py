@@ -207,7 +207,7 @@ class Reformulating:
                 dropped[reason] += 1
             elif (query, text) not in made_by:
                 made_by[query, text] = method
-                kept[query].append(Suggestion(text, score["same"], score["natural"], score["fluent"]))
+                kept[query].append(Suggestion(text, score["same"], score["natural"]))
         chosen = {
             f"{place}.{number}": (one, query, made_by[query, one.text])
             for place, (query, text) in enumerate(queries.items())

@@ -100,7 +100,7 @@ def _one_query(
         return
     print_records([
         {"reformulation": one.text, "kind": one.kind or "",
-         **{name: f"{vars(one)[name]:.2f}" for name in ("same", "natural", "fluent")}}
+         **{name: f"{vars(one)[name]:.2f}" for name in ("same", "natural")}}
         for one in found.kept
     ])  # fmt: skip
     note([f"{found.rejected.total()} more were dropped: {reasons(found.rejected)}"] if found.rejected else [])
