@@ -31,7 +31,7 @@ from askew.core.text import is_clipped
 from askew.measures.catalogue import Catalogue
 from askew.measures.effects import Effect, effects_of_runs, lean_without_sign
 from askew.measures.mentions import Marker
-from askew.measures.relevance import why_parts
+from askew.measures.relevance import WHY
 from askew.measures.resolver import default_resolver
 from askew.search.rerank import reorder
 
@@ -58,11 +58,11 @@ class Mitigation:
 def systems(sets: Sequence[RunSet], clipped: Mapping[str, tuple[int, int]], with_reasons: bool) -> None:
     """What the mean lean of each run is made of."""
     print("Systems")
-    resolver, rows = default_resolver(), []
-    reasons = why_parts(resolver) if with_reasons else ()
+    rows = []
+    reasons = WHY if with_reasons else ()
     for one in sets:
         report = one.measure([LEAN, LEAN.replace(")", ",excess=collection)"), "ARaB(tf)@10"], undefined="drop")
-        parts = one.measure(["ARaB(tf)@10"], decompose=True, resolver=resolver).parts if reasons else []
+        parts = one.measure(["ARaB(tf)@10"], decompose=True).parts if reasons else []
         for run, found in zip_longest(report.runs, parts):
             mean, excess, _ = (report.mean(run, each) for each in report.asked)
             top = pl.DataFrame(run_lines(one.runs[run.name])).group_by("query_id").head(10)
@@ -164,8 +164,8 @@ def fair_pairs(data: Path) -> list[Mitigation]:
 def mitigations(found: Sequence[Mitigation], with_reasons: bool) -> None:
     """What each mitigation changes; by reason, the exposure (mentions weighted by rank) before and after."""
     print("\nMitigations")
-    resolver, catalogue = default_resolver(), Catalogue()
-    reasons = [*why_parts(resolver), "off topic, of the removed"] if with_reasons else []
+    catalogue = Catalogue()
+    reasons = [*WHY, "off topic, of the removed"] if with_reasons else []
     # Rows are printed as they are computed: estimates of reasons take minutes for each.
     table(
         ["mitigation", "change", "by chance", "excess before", "its change [95%]", "words for women",
@@ -180,7 +180,7 @@ def mitigations(found: Sequence[Mitigation], with_reasons: bool) -> None:
             (lean_of,) = Catalogue(overrides={"missing": "zero"}).complete([LEAN])
         given = {"methods": [one.method]} if one.method else {"runs": {one.name: one.run}}
         (effect,) = effects_of_runs(one.base, one.docs, lean_of, catalogue.lexicons, **given).values()
-        cells = [*effect_cells(effect), *(reason_cells(one, resolver) if with_reasons else ()), effect.verdict]
+        cells = [*effect_cells(effect), *(reason_cells(one) if with_reasons else ()), effect.verdict]
         print(f"| {' | '.join([one.name, *cells])} |", flush=True)
 
 
@@ -195,20 +195,19 @@ def effect_cells(effect: Effect) -> list[str]:
             f"{effect.nobody[0]:.0%} to {effect.nobody[1]:.0%}"]  # fmt: skip
 
 
-def reason_cells(one: Mitigation, resolver: str) -> list[str]:
+def reason_cells(one: Mitigation) -> list[str]:
     """The change of the exposure of each reason, and the share of off-topic exposure in what is removed."""
-    reasons = why_parts(resolver)
     if one.queries is None:
-        return ["-"] * (len(reasons) + 1)
+        return ["-"] * (len(WHY) + 1)
     missing = "zero" if one.name.startswith("AdvBERT") else None
     found = askew.measure(
         {"before": one.base, "after": one.run}, one.docs, ["ARaB(tf)@10"], qrels=one.qrels, queries=one.queries,
-        decompose=True, resolver=resolver, missing=missing,
+        decompose=True, missing=missing,
     ).parts  # fmt: skip
     before, after = ({part.name: sum(part.amounts.values()) for part in each.parts if part.kind == "why"}
                      for each in found)  # fmt: skip
-    cells = [f"{before.get(name, 0):.3f} to {after.get(name, 0):.3f}" for name in reasons]
-    removed = {name: before.get(name, 0) - after.get(name, 0) for name in reasons}
+    cells = [f"{before.get(name, 0):.3f} to {after.get(name, 0):.3f}" for name in WHY]
+    removed = {name: before.get(name, 0) - after.get(name, 0) for name in WHY}
     total = sum(removed.values())
     return [*cells, f"{removed['offtopic'] / total:.0%}" if total > 0 and min(removed.values()) >= 0 else "-"]
 
@@ -216,7 +215,7 @@ def reason_cells(one: Mitigation, resolver: str) -> list[str]:
 def tables(options: argparse.Namespace) -> None:
     """Systems, mitigations and the labels of stereotypes."""
     with tempfile.TemporaryDirectory() as work:
-        study = Study(options.data, Path(work), default_resolver(), 0, 1000)
+        study = Study(options.data, Path(work), 0, 1000)
         sets = [cpjku_runs(study), dl_runs(study, "dl19"), dl_runs(study, "dl20")]
         print(f"Reasons: estimates of {default_resolver()}; mean: {LEAN}\n")
         if "systems" in options.only:
@@ -233,7 +232,7 @@ def tables(options: argparse.Namespace) -> None:
 
 def items(data: Path) -> list[dict[str, Any]]:
     """The labeled mentions of the sheet: all of DL, and as many of BoolQ and SQuAD as are missing, one per query."""
-    labels = [one for one in Study(data, data, "", 0, 0).labels() if one["rank"] >= 1]
+    labels = [one for one in Study(data, data, 0, 0).labels() if one["rank"] >= 1]
     chosen = [one for one in labels if one["collection"] == DL]
     rng = random.Random(SEED)
     for name, left in (("boolq", 2), ("squad_part", 1)):
