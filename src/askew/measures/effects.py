@@ -44,7 +44,8 @@ class Effect:
     ``change`` is the relative change of the mean, ``by_chance`` the same on placebo lists; None if the mean was 0.
     ``excess`` is the lean minus that on placebo lists, of the base and of the method; ``excess_change`` is their
     difference with the ends of its interval. ``words`` are the words of each group in the top results of a query, and
-    ``nobody`` the share of the lists that name nobody, with the base and with the method.
+    ``nobody`` the share of the lists that name nobody, with the base and with the method. Without ``known`` articles,
+    chance explains more than the placebo lists say (see ``askew.measures.articles``).
     """
 
     measure: str
@@ -54,6 +55,7 @@ class Effect:
     excess_change: tuple[float, float | None, float | None]
     words: Mapping[str, tuple[float, float]]
     nobody: tuple[float, float]
+    known: bool = True
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Effect:
@@ -76,7 +78,8 @@ class Effect:
             return "no reduction"
         change, _, high = self.excess_change
         less = change < 0 and high is not None and high < 0
-        return ", ".join(["beyond chance" if less else "only chance", *(f"erases {name}" for name in self.erases)])
+        beyond = "beyond chance" if self.known else "perhaps beyond chance"
+        return ", ".join([beyond if less else "only chance", *(f"erases {name}" for name in self.erases)])
 
 
 def lean_without_sign(asked: Sequence[MeasureRequest]) -> MeasureRequest | None:
@@ -139,10 +142,9 @@ class EffectMeter:
     ) -> None:  # fmt: skip
         self._scorer, self._lean, self._ids, self._base = scorer, lean, query_ids, base
         self._before = self._values(base)
-        if not draws:
-            null, rng = Null(lean.family, lean.measure, self._inputs(base), "collection"), np.random.default_rng(SEED)
-            draws = [null.drawn(rng) for _ in range(PLACEBOS)]
-        self._draws = draws
+        null, rng = Null(lean.family, lean.measure, self._inputs(base), "collection"), np.random.default_rng(SEED)
+        self._draws = draws or [null.drawn(rng) for _ in range(PLACEBOS)]
+        self._known = null.known
 
     def _inputs(self, hits: Hits) -> Inputs:
         return self._scorer.inputs(Rankings.of(hits, self._ids), [self._lean])
@@ -162,7 +164,7 @@ class EffectMeter:
             one.text, _relative(old, new), _relative(old_placebo, new_placebo),
             (float((old - old_placebo).mean()), float((new - new_placebo).mean())),
             (-change.gain, *_negated(change.high, change.low)),
-            {name: (words[name], new_words[name]) for name in words}, (nobody, new_nobody),
+            {name: (words[name], new_words[name]) for name in words}, (nobody, new_nobody), self._known,
         )  # fmt: skip
 
     def _words(self, hits: Hits, mentions: DocMentions) -> tuple[dict[str, float], float]:
