@@ -243,7 +243,7 @@ def features_of(model: str, rows: list[dict[str, Any]], folder: Path | None) -> 
 def show(model: str, measured: dict[str, Any]) -> None:
     print(f"{model}, threshold {measured['threshold']}")
     for name, one in measured.items():
-        if name != "threshold":
+        if name not in ("threshold", "rows"):
             outputs = ", ".join(
                 f"AUC {output} {one[output]['auc']:.3f} [{one[output]['low']:.3f}, {one[output]['high']:.3f}], "
                 f"calibration error {one[output]['calibration error']:.3f}"
@@ -299,11 +299,8 @@ def main() -> None:
             file.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
             load_judge.cache_clear()
         measured[model] = measure(some, x, file, {name: here[used] for name, here in parts.items()})
+        measured[model]["rows"] = int((chosen["same"] & ~read_in_levels).sum())
         show(model, measured[model])
-    measured["fit"] = {
-        "calibration": int(calibration.sum()),
-        "strict": float(strict([r for r in rows if r["split"] == "calibration"]).mean()),
-    }
     if given.fit:
         stored.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 

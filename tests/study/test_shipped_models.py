@@ -142,13 +142,16 @@ def test_the_models_of_the_filter_equivalence_are_measured_by_one_run_of_one_pro
     assert set(measured[0]) == {"light", "minilm", "neural", "negation", "range"}
     values = {name: shipped_model(name).headline.value for name in EQUIVALENCE}
     for name, model in zip(EQUIVALENCE, ("light", "minilm", "neural"), strict=True):
-        assert values[name] == measured[0][model]["test"]["all"]["same"]["auc"]
+        assert values[name] == measured[0][model]["test: all"]["same"]["auc"]
 
 
 def test_the_card_of_the_filter_has_every_held_out_area_and_what_the_filter_does_not_judge():
     card, measured = shipped_model("smollm2-equivalence").card(), shipped_model("smollm2-equivalence").measured
-    areas = [measured["neural"]["test"]["all"]["same"], measured["neural"]["unseen"]["all"]["same"]]
-    areas.append({"auc": shipped_model("smollm2-rewrite").measured["areas"]["same"]})
+    areas = [measured["neural"][part]["same"] for part in ("test: all", "unseen: all")]
+    areas += [
+        measured["neural"]["levels: dev"]["natural"],
+        *shipped_model("smollm2-rewrite").measured["filter"].values(),
+    ]
     assert all(f" {one['auc']:.3f} |" in card for one in areas)
     outside = {name: one["share"] for name, one in measured["range"].items()}
     assert outside["pairs that models were fit on"] < 0.005 < outside["all expansions of QueryGym"] == 1
