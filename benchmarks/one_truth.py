@@ -50,7 +50,7 @@ effectiveness = "RR@10"
 bias = "ARaB(tf,who=generic)@10 ARaB(tc,who=generic)@10 ARaB(bool,who=generic)@10"
 held_out = false
 """
-_CELLS = re.compile(r'<th class="code" scope="row"><code>([^<]+)</code></th>(.*?)</tr>')
+_CELLS = re.compile(r'<th scope="row" class="code"><code>([^<]+)</code></th>(.*?)</tr>')
 
 
 def main() -> None:
