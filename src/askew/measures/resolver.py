@@ -6,10 +6,12 @@ It needs the extra ``neural``; without it, all mentions count. A rule assigns cl
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +28,7 @@ from askew.models.find import need
 from askew.models.mention import windows
 
 WHO_ADAPTER = "minilm-who"
+_MOST_KEPT = 20_000
 
 
 class NeuralResolver:
@@ -40,8 +43,12 @@ class NeuralResolver:
 
         folder = find_encoder_adapter(adapter, WHO_ADAPTER)
         self._network, self._tokenizer = load_network(model, folder, len(classes), device)
+        self._classes = len(classes)
         known = identify(str(folder))
         self.id = known if model == MINILM else f"{identify(model)}+{known}"
+        # The documents that were read last: lists of different queries share documents.
+        self._read: OrderedDict[tuple[str, bytes], Floats] = OrderedDict()
+        self._lock = Lock()
 
     def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
         """One row for each mention, one column for each class; a row sums to 1.
@@ -49,8 +56,25 @@ class NeuralResolver:
         Mention i is the part of ``texts[text_of[i]]`` from character ``starts[i]`` up to ``ends[i]``.
         """
         _check(texts, text_of, starts, ends)
-        found = windows(self._tokenizer, texts, text_of, starts, ends)
-        return self._network.probabilities(found, len(text_of))
+        rows_of: dict[int, list[int]] = {}
+        for row, text in enumerate(text_of.tolist()):
+            rows_of.setdefault(text, []).append(row)
+        keys = {text: (texts[text], np.stack([starts[rows], ends[rows]]).tobytes()) for text, rows in rows_of.items()}
+        with self._lock:
+            found = {text: self._read[key] for text, key in keys.items() if key in self._read}
+        new = np.array([row for text, rows in rows_of.items() if text not in found for row in rows], np.int64)
+        made = windows(self._tokenizer, texts, text_of[new], starts[new], ends[new])
+        probabilities = np.zeros((len(text_of), self._classes))
+        probabilities[new] = self._network.probabilities(made, len(new))
+        for text, known in found.items():
+            probabilities[rows_of[text]] = known
+        with self._lock:
+            for text, key in keys.items():
+                self._read[key] = probabilities[rows_of[text]]
+                self._read.move_to_end(key)
+            while len(self._read) > _MOST_KEPT:
+                self._read.popitem(last=False)
+        return probabilities
 
 
 def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:

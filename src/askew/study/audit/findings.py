@@ -21,7 +21,7 @@ from askew.measures.catalogue import find_family
 from askew.measures.effects import Effect, effects_of_runs, lean_without_sign
 from askew.measures.headline import Headline
 from askew.measures.lists import QrelsLike, as_judgements
-from askew.measures.measure import MeasureReport, measure
+from askew.measures.measure import MeasureReport, measure, parts_of
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import comparable, key_of
 from askew.measures.resolver import class_probabilities, default_resolver, open_resolver
@@ -289,7 +289,8 @@ def reranking_effects(run: AuditedRun, whole: object) -> dict[str, Effect]:
     if lean is None or any(doc not in run.docs for doc in run.lines["doc_id"].unique().to_list()):
         return {}
     lexicons = {str(lean.measure.param("lexicon")): run.measures.lexicon}
-    return effects_of_runs(run.lines, dict(run.docs) if whole is None else whole, lean, lexicons, methods=METHODS)
+    docs = dict(run.docs) if whole is None else parts_of(whole, None, None)[0]
+    return effects_of_runs(run.lines, docs, lean, lexicons, methods=METHODS)
 
 
 # Check whether the verdict of an audit is the same with other word lists and measures.

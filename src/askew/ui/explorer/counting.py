@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, Note
-from askew.core.groups import Groups
+from askew.core.groups import ANY, Groups
 from askew.core.measure import Direction, Measure, split_measures
 from askew.core.protocols import DocMentions
 from askew.core.ranking import Floats, Hits, Rankings
@@ -67,7 +67,8 @@ class CountedOnce:
 
 
 # From this many documents the shares of a collection are estimated, in batches.
-_SHARES_MOST, _BATCH = 200_000, 5_000
+# Of a large collection, so many documents stand for its shares; fewer where a model reads each.
+_SHARES_MOST, _RESOLVED_MOST, _BATCH = 200_000, 2_000, 5_000
 
 # Score a few result lists; only the documents in them are counted, so the collection can be of any size.
 
@@ -132,9 +133,9 @@ class ListScorer:
         every = np.arange(len(shown))
         articles = Articles(scorer.doc_ids, lambda docs: [shown[doc] for doc in docs.tolist()], lambda: every)
 
-        def batches() -> Iterator[pa.Table]:
-            # Of a very large collection, documents at equal distances.
-            sample = list(range(0, len(doc_ids), -(-len(doc_ids) // _SHARES_MOST)))
+        def batches(most: int) -> Iterator[pa.Table]:
+            # Documents at equal distances.
+            sample = list(range(0, len(doc_ids), -(-len(doc_ids) // most)))
             for first in range(0, len(sample), _BATCH):
                 part = sample[first : first + _BATCH]
                 ids = doc_ids.take(pa.array(part)).cast(pa.string())
@@ -143,7 +144,8 @@ class ListScorer:
         def shares(one: Measure, columns: Sequence[int]) -> Floats:
             key = count_key(one), tuple(columns)
             if key not in self._shares:
-                self._shares[key] = group_shares(batches, self.lexicons[key[0].lexicon], *key)
+                most = _SHARES_MOST if key[0].who == ANY else _RESOLVED_MOST
+                self._shares[key] = group_shares(lambda: batches(most), self.lexicons[key[0].lexicon], *key)
             return self._shares[key]
 
         inputs = replace(inputs, find_articles=articles.of, find_shares=shares)
