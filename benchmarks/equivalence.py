@@ -10,16 +10,16 @@ smollm2-equivalence. *Same* is fit on labels of need: that of ``light`` on the t
 whose adapters were trained on them, on the development labels. *Natural* is fit on labels in three levels (yes, stiff
 and no, of which only yes counts): that of ``light`` on those of the part train, and those of the others on the readings
 of ``outputs.jsonl.gz``, part ``calibration``: unfiltered outputs of the rewriting model that ships, for queries on
-which nothing was trained. MS MARCO's rows are for research only: they are measured on, and nothing is fit on them. Both
-thresholds are 0.5: more likely than not. Measured are the area under the ROC curve with intervals from samples of
-queries, and the calibration error (ten bins): *same* on the test split by family of methods and on
-``unseen_labels.jsonl`` (candidates of other methods, labeled after everything was fit), *natural* on the part dev of
-``naturalness.jsonl``. ``rewrite_reading.py`` measures both on what is shown by default for queries of other
-collections. ``negation.jsonl`` has queries of BoolQ with two reformulations each: in one a negation or a quantifier is
-added, lost or changed, so that it asks for something else, and its twin asks for the same. ``--limits`` measures what
-the filters keep of it, and which pairs are outside the range of the models; the published expansions of QueryGym are
-read from its folder. The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of
-what is measured.
+which nothing was trained. MS MARCO's rows are for research only: they are measured on, and nothing is fit on them.
+Thresholds are 0.5: more likely than not; ``light`` drops nothing as not natural, because it hardly tells. Measured are
+the area under the ROC curve with intervals from samples of queries, and the calibration error (ten bins): *same* on the
+test split by family of methods and on ``unseen_labels.jsonl`` (candidates of other methods, labeled after everything
+was fit), *natural* on the part dev of ``naturalness.jsonl``. ``rewrite_reading.py`` measures both on what is shown by
+default for queries of other collections. ``negation.jsonl`` has queries of BoolQ with two reformulations each: in one a
+negation or a quantifier is added, lost or changed, so that it asks for something else, and its twin asks for the same.
+``--limits`` measures what the filters keep of it, and which pairs are outside the range of the models; the published
+expansions of QueryGym are read from its folder. The labels are by a large language model, not by people.
+``tools/make_cards.py`` makes the card of what is measured.
 """
 
 from __future__ import annotations
@@ -296,6 +296,8 @@ def main() -> None:
         }
         if given.fit:
             fitted = fit_model(some, x, {name: here[used] for name, here in chosen.items()}, NAMES[model])
+            if model == "light":
+                fitted["natural"]["threshold"] = 0.0
             file.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
             load_judge.cache_clear()
         measured[model] = measure(some, x, file, {name: here[used] for name, here in parts.items()})

@@ -22,7 +22,7 @@ def test_the_table_shows_who_frequent_words_point_to_and_says_what_the_estimates
     assert ["male", "mentions", "real", "fictional", "generic", "name", "other"] in rows
     assert ["boy", "1", "0%", "0%", "0%", "100%", "0%"] in rows
     assert "name 1 of 1 " in table and " Game [Boy] is " in table
-    assert " light@" in " ".join(table.split())
+    assert " neural@" in " ".join(table.split())
     assert "female   mentions" not in table
 
 

@@ -390,6 +390,9 @@ def test_the_detectable_gain_is_found_in_about_four_of_five_samples(n, sparse):
     draws = rng.normal(0, 0.15, (300, n)).clip(-0.5, 0.5) * (rng.random((300, n)) < (0.3 if sparse else 1.0))
     bounds = (-1.0, 1.0)
     said = [paired(np.zeros(n), d, Direction.UP, bounds).detectable for d in draws[:40]]
+    if sparse and n < 100:  # of too few queries that differ, nothing is said
+        assert said.count(None) > len(said) / 2
+        return
     found = [paired(np.zeros(n), np.clip(d + np.median(said), -1, 1), Direction.UP, bounds).p < 0.05 for d in draws]
     # Of ten queries it is a little too optimistic: what is just significant differs much between such samples.
     assert (0.55 if n == 10 else 0.68) <= np.mean(found) <= 0.95

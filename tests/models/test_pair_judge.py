@@ -132,10 +132,10 @@ def test_a_pair_longer_than_a_pass_is_judged_alone(judge, monkeypatch):
 def test_passes_of_different_lengths_that_are_computed_together_give_the_same(judge, monkeypatch):
     whole = judge.logits(QUERIES, TEXTS)
     monkeypatch.setattr(pair_judge, "_COLUMNS", 20)
-    passes, states = list(judge._passes(QUERIES, TEXTS)), np.zeros_like(judge.states(QUERIES, TEXTS))
+    passes, states = list(judge._passes(QUERIES, TEXTS)), np.zeros_like(judge._states(QUERIES, TEXTS))
     assert len({len(one.columns) for one in passes}) > 1
     judge._judge(passes, states)  # as on a GPU
-    found = judge.logits_of(states)
+    found = judge._head(torch.from_numpy(states)).detach().double().numpy()
     assert found == pytest.approx(whole, abs=1e-4)
 
 
