@@ -6,8 +6,8 @@ DOCS = {
     "d1": "Marie Curie was born in Warsaw. In 1903 she won a Nobel Prize. If a person is under 18, he or she may not.",
     "d2": "Men have a higher risk of heart disease than women. The Isle of Man is in the Irish Sea.",
     "d3": "The weather is fine.",
-    "d4": "Once upon a time a dragon lived in a dark cave. He ate the princess, and she screamed. Then the wicked witch "
-    "said that she would kill him. Abraham Lincoln said he was a man.",
+    "d4": "Once upon a time a dragon lived in a dark cave. He ate the princess, and she screamed. Then the wicked "
+    "witch said that she would kill him. Abraham Lincoln said he was a man.",
 }
 
 
