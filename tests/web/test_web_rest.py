@@ -100,7 +100,7 @@ def test_the_plan_is_had_as_the_page_shows_it(client, store):
 def test_search_has_the_picture_the_parts_and_the_reasons(client):
     found = client.get("/api/search", params={"q": "how to become a nurse"}).json()
     assert len(found["lean"]["running"]) == 10 and found["lean"]["typical"]["queries"] > 20
-    assert {one["part"] for one in found["parts"]} == {"off topic", "on topic"}
+    assert {one["part"] for one in found["parts"]} == {"asked for", "off topic", "on topic"}
     assert all(mark["who"] and mark["why"] for one in found["results"] for mark in one["marks"])
 
 
