@@ -340,7 +340,7 @@ def train_rewriter(base: Base, rows: dict[str, Any], teacher: Teacher, out: Path
     examples = [*rows["targets"] * 3, *(row for row in kept if row["rewrites"])]
     random.Random(1).shuffle(examples)
     tensors, _ = train_supervised(base, examples, rows["dev"], SETTINGS, 0, say)
-    chosen = random.Random(5).sample(rows["queries"], 4500)
+    chosen = random.Random(5).sample(rows["queries"], min(4500, len(rows["queries"])))
     samples = sample_texts(base.merged(tensors, SETTINGS), base.tokenizer, chosen, SETTINGS, 1)
     rewards, judged = rewards_of(chosen, samples, teacher)
     pairs = make_pairs(samples, rewards, chosen, SETTINGS, random.Random(0))

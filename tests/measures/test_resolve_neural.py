@@ -106,6 +106,20 @@ def test_a_mention_has_the_same_row_alone_and_with_all_others(resolver):
     assert np.array(alone) == pytest.approx(together, abs=1e-6)
 
 
+def test_a_text_with_the_same_mentions_is_read_once(resolver, monkeypatch):
+    first, size = resolver.probabilities(TEXTS, *columns(MENTIONS)), len(MENTIONS)
+    first[:] = 0  # what a caller does to its rows is not kept
+    read, network = [], resolver._network.probabilities
+    monkeypatch.setattr(
+        resolver._network, "probabilities", lambda found, rows: read.append(rows) or network(found, rows)
+    )
+    new = "she went home"
+    found = resolver.probabilities([*TEXTS, new], *columns([*MENTIONS, (len(TEXTS), 0, 3)]))
+    assert read == [1]
+    alone = [resolver.probabilities(TEXTS, *columns([mention]))[0] for mention in MENTIONS]
+    assert np.array(alone) == pytest.approx(found[:size]) and read == [1, *[1] * size]
+
+
 def test_probabilities_are_those_of_the_written_definition(encoder, adapter, monkeypatch):
     from transformers import AutoModel, AutoTokenizer
 

@@ -6,7 +6,7 @@ other prompts of a batch (for exceptions on a GPU see ``Generator.sample_kinds_m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -117,18 +117,9 @@ class Generator:
         count_model_calls(len(prompts) * count)
         shown = [self._tokens(prompt, self.most_tokens) for prompt in prompts]
         texts: list[list[str]] = [[] for _ in prompts]
-        together = (self._network or self.is_seq2seq) and self.model.device.type == "cuda"
-        at_once = max(1, _ROWS_ON_GPU // 4 // count) if together else 1
-        by_length = sorted((i for i, prompt in enumerate(shown) if prompt), key=lambda i: len(shown[i]))
-        for rows in (by_length[at : at + at_once] for at in range(0, len(by_length), at_once)):
-
-            def write(some: Sequence[int]) -> list[list[list[int]]]:
-                return self._write(
-                    [shown[i] for i in some], [[]], count, [seeds[i] for i in some], how, Stops(self._ends)
-                )
-
-            for i, tokens in zip(rows, halved(rows, write), strict=True):
-                texts[i] = [text.strip() for text in self._texts(tokens)]
+        # The prompts are longer than queries.
+        for i, tokens in self._written(shown, [[]], count, seeds, how, Stops(self._ends), _ROWS_ON_GPU // 4):
+            texts[i] = [text.strip() for text in self._texts(tokens)]
         return texts
 
     def sample_kinds_many(
@@ -148,20 +139,26 @@ class Generator:
         most = self.most_tokens - max(map(len, ends))
         shown = [self._tokens(prefix, most) for prefix in prefixes]
         texts: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
-        # On a GPU, prefixes of similar length are decoded together; empty prefixes are left out.
-        on_gpu = self._network and self.model.device.type == "cuda"
-        at_once = max(1, _ROWS_ON_GPU // (len(endings) * count)) if on_gpu else 1
-        by_length = sorted((i for i, prefix in enumerate(shown) if prefix), key=lambda i: len(shown[i]))
-        for rows in (by_length[at : at + at_once] for at in range(0, len(by_length), at_once)):
-
-            def write(some: Sequence[int]) -> list[list[list[int]]]:
-                stops = Stops(self._ends, self._breaks)
-                return self._write([shown[i] for i in some], ends, count, [seeds[i] for i in some], how, stops)
-
-            for i, tokens in zip(rows, halved(rows, write), strict=True):
-                lines = [text.partition("\n")[0].strip() for text in self._texts(tokens)]
-                texts[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
+        stops = Stops(self._ends, self._breaks)
+        for i, tokens in self._written(shown, ends, count, seeds, how, stops, _ROWS_ON_GPU):
+            lines = [text.partition("\n")[0].strip() for text in self._texts(tokens)]
+            texts[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
         return texts
+
+    def _written(
+        self, shown: Sequence[Sequence[int]], ends: Sequence[Sequence[int]], count: int, seeds: Sequence[int],
+        how: Sampling, stops: Stops, most_rows: int,
+    ) -> Iterator[tuple[int, list[list[int]]]]:  # fmt: skip
+        """The tokens of the texts of each prefix that is not empty; on a GPU those of similar length together."""
+        together = (self._network or self.is_seq2seq) and self.model.device.type == "cuda"
+        at_once = max(1, most_rows // (len(ends) * count)) if together else 1
+        by_length = sorted((i for i, prefix in enumerate(shown) if prefix), key=lambda i: len(shown[i]))
+
+        def write(some: Sequence[int]) -> list[list[list[int]]]:
+            return self._write([shown[i] for i in some], ends, count, [seeds[i] for i in some], how, stops)
+
+        for rows in (by_length[at : at + at_once] for at in range(0, len(by_length), at_once)):
+            yield from zip(rows, halved(rows, write), strict=True)
 
     def _tokens(self, text: str, most: int) -> list[int]:
         cut = self.tokenizer(text, truncation=True, max_length=most, add_special_tokens=self.is_seq2seq)
